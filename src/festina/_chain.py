@@ -1,0 +1,301 @@
+"""One mode of a balanced deep linear network, in closed form, at every depth.
+
+A chain of D equal layers with product a learns by
+
+    da/dt = D |a|^(2-2/D) (s - v a)                 [slides, "Analytic learning trajectory"]
+    da/dt = a^2 (s - v a),  t in units of tau/D     depth infinity
+
+The two explicit depths, with Phi(t, r) = (1 - e^(-r t)) / r, which is t at r = 0:
+
+    D = 1    a = a0 e^(-vt) + s Phi(t, v)           [slides, "Analytic learning trajectory"]
+    D = 2    a = a0 / (e^(-2st) + v a0 Phi(2t, s))  [jarvis2025, eq. 7]
+
+Every deeper chain is the two-layer curve read on another clock [derived]. With m = 1 - 2/D
+and c = D (m = c = 1 at infinity), T = c |a0|^m t, rho = a/a0 and w = v |a0|:
+
+    rho = 1 / (e^(-s theta) + w Phi(theta, s)),     dT = rho^(-m) d theta
+
+so T(theta) is needed, and its inverse. With z = w rho / s = a / a*, and z0 at the start,
+
+    dT = z0^m z^(-1-m) / (s (1 - z)) dz             [jarvis2025, A.1] at m = 0
+
+splits into three zones, which join at z = 1/2 and z = 2 (for s < 0, at z = -1):
+
+    saddle   s T = [ (1 - rho^-m)/m + z0 (rho^(1-m) - 1)/(1-m) + z^2 rho^-m K(1-m, z) ]
+    target   s T = z0^m [ -ln|1 - z| + integral (z^(-1-m) - 1)/(1 - z) dz ]
+    far      w T = [ rho^(-1-m) K(m, 1/z) ]
+    K(k, x)  = integral over u from 0 to 1 of u^k / (1 - x u)
+
+each between its two ends. K and the integrals are Gauss sums, exact to rounding in their zone.
+The saddle zone contains v = 0 and the far zone s = 0, so neither limit is a special case.
+
+Corrected: at D = 1 the slides print e^(-t), which is e^(-v t). Their "Deep (D >= 3)" curve is
+the limit of infinite depth and its exponent lacks s^2/v; at D = 10 the curve of D = 10 is meant.
+[jarvis2025, eq. 7] needs a0 > 0; a balanced chain with a0 < 0 < s decays to the saddle at zero.
+[jarvis2025, A.1] lets v move the end point only; it sets the time course too.
+
+Symbols:
+    a   strength of the mode, the product of the layers; a0 at the start, a* = s/v its target
+    s   singular value of the input-output correlation, of any sign
+    v   input variance of the mode, never negative
+    D   depth, an integer or math.inf
+    t   time, never negative
+
+Convention:
+    tau = 1, and the loss is the mean over samples of half the squared error. At infinite depth
+    time is t' = D t. By the symmetry (a, s) -> (-a, -s) all formulas are for a0 > 0.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, ArrayLike, Float
+from scipy.special import roots_jacobi
+
+Number = Float[Array, "..."]
+
+_NODES = 14  # in every use the nearest singularity makes the error 6^(-2 nodes) or less
+_BISECTIONS = 24  # leaves Newton's method within its region of convergence
+_NEWTON_STEPS = 6
+_PHI_SERIES = np.array([1 / math.factorial(n + 1) for n in reversed(range(16))])
+
+
+def strength(
+    t: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, start: ArrayLike, depth: float
+) -> Number:
+    """Strength a(t) of the mode. Infinite once a chain without input variance has blown up."""
+    t, s, v, start = _as_floats(t, singular_value, variance, start)
+    if depth == 1:
+        return start * jnp.exp(-v * t) + s * _saturating_time(t, v)
+    c, m = _clock_constants(depth)
+    s = jnp.where(start < 0, -s, s)
+    # At zero nothing moves, but the clock rate |a0|^m has no derivative there.
+    size = jnp.where(start == 0, 1.0, jnp.abs(start))
+    w, elapsed = v * size, c * size**m * t
+    has_exploded = (w == 0) & (s * elapsed >= _longest_rise(m, t.dtype))
+    elapsed = jnp.where(has_exploded, 0.0, elapsed)
+    theta = elapsed if depth == 2 else _two_layer_time(elapsed, s, w, m)
+    moved = jnp.where(start == 0, start, start * _growth(theta, s, w))
+    return jnp.where(has_exploded & (start != 0), jnp.sign(start) * jnp.inf, moved)
+
+
+def time_to(
+    target: ArrayLike,
+    singular_value: ArrayLike,
+    variance: ArrayLike,
+    start: ArrayLike,
+    depth: float,
+) -> Number:
+    """Time at which the strength reaches `target`, infinite if it never does."""
+    target, s, v, start = _as_floats(target, singular_value, variance, start)
+    if depth == 1:
+        delta, is_ahead = _pace(target - start, s - v * target)
+        time = delta * _log_mean(v * delta)
+    else:
+        c, m = _clock_constants(depth)
+        s = jnp.where(start < 0, -s, s)
+        size = jnp.where(start == 0, 1.0, jnp.abs(start))
+        has_same_sign = target * jnp.sign(start) > 0
+        rho, w = jnp.where(has_same_sign, jnp.abs(target) / size, 1.0), v * size
+        delta, is_ahead = _pace(rho - 1, s - w * rho)
+        is_ahead &= has_same_sign
+        theta = _two_layer_time_to(rho, delta, s, w)
+        time = _elapsed(theta, s, w, m) / (c * size**m)
+    return jnp.where(is_ahead, time, jnp.where(target == start, 0.0, jnp.inf))
+
+
+def field(a: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, depth: float) -> Number:
+    """Speed da/dt of the mode."""
+    a, s, v = _as_floats(a, singular_value, variance)
+    c, m = _clock_constants(depth)
+    pull = c * (s - v * a)
+    return pull if depth == 1 else jnp.abs(a) ** (1 + m) * pull
+
+
+def _as_floats(*values: ArrayLike) -> list[Number]:
+    dtype = jnp.result_type(float, *values)
+    return jnp.broadcast_arrays(*(jnp.asarray(value, dtype) for value in values))
+
+
+def _clock_constants(depth: float) -> tuple[float, float]:
+    """The factor c and the exponent m of the clock dT = c |a0|^m dt."""
+    if depth < 1:
+        raise ValueError(f"depth must be 1, 2, 3, ... or math.inf, got {depth!r}")
+    return (1.0, 1.0) if depth == math.inf else (float(depth), 1 - 2 / depth)
+
+
+def _longest_rise(m: float, dtype: jnp.dtype) -> float:
+    """s T at which a chain without variance outgrows the dtype: 1/m, unless m is zero."""
+    log_max = math.log(jnp.finfo(dtype).max)
+    return log_max if m == 0 else -math.expm1(-m * log_max) / m
+
+
+def _growth(theta: Number, s: Number, w: Number) -> Number:
+    """Two-layer curve rho(theta) = a / a0."""
+    # For s < 0 multiplied through by e^(s theta), so nothing overflows.
+    forward = jnp.exp(-jnp.where(s < 0, 0.0, s) * theta)
+    backward = jnp.exp(jnp.where(s < 0, s, 0.0) * theta)
+    return backward / (forward + w * _saturating_time(theta, jnp.where(s < 0, -s, s)))
+
+
+def _saturating_time(t: Number, rate: Number) -> Number:
+    """Phi(t, rate) = (1 - e^(-rate t)) / rate, also at rate = 0."""
+    x = rate * t
+    is_small = jnp.abs(x) < 0.5
+    series = jnp.polyval(_PHI_SERIES.astype(x.dtype), -jnp.where(is_small, x, 0.0))
+    safe_rate = jnp.where(is_small, 1.0, rate)
+    # Not expm1: its derivative is expm1 + 1, which loses the digits of a small exponential.
+    return jnp.where(is_small, t * series, (1 - jnp.exp(-safe_rate * t)) / safe_rate)
+
+
+def _pace(step: Number, pull: Number) -> tuple[Number, Number]:
+    """The ratio step / pull, and whether the pull leads along the step; zero where it does not."""
+    is_ahead = (pull != 0) & ((step == 0) | (jnp.sign(step) == jnp.sign(pull)))
+    return jnp.where(is_ahead, step, 0.0) / jnp.where(is_ahead, pull, 1.0), is_ahead
+
+
+def _log_mean(x: Number) -> Number:
+    """log(1 + x) / x, also at x = 0."""
+    is_small = jnp.abs(x) < 0.5
+    small, large = jnp.where(is_small, x, 0.0), jnp.where(is_small, 1.0, x)
+    return jnp.where(
+        is_small, _gauss_sum(lambda u: 1 / (1 + small * u), x.dtype), jnp.log1p(large) / large
+    )
+
+
+def _two_layer_time_to(rho: Number, delta: Number, s: Number, w: Number) -> Number:
+    """Inverse of `_growth`, with delta = (rho - 1) / (s - w rho)."""
+    # log(1 + s delta) loses the digits of a small rho; log(rho) + log(1 + w delta) keeps them.
+    is_small = s * delta < -0.5
+    to_small = (jnp.log(rho) + jnp.log1p(w * delta)) / jnp.where(is_small, s, 1.0)
+    return jnp.where(is_small, to_small, delta * _log_mean(jnp.where(is_small, 0.0, s * delta)))
+
+
+def _two_layer_time(elapsed: Number, s: Number, w: Number, m: float) -> Number:
+    """Inverse of `_elapsed`: theta after the time T, with exact derivatives of every order."""
+
+    def residual(theta):
+        return _elapsed(theta, s, w, m) - elapsed
+
+    def solve(residual, _):
+        return _find_root(residual, elapsed, *_bracket(elapsed, s, w, m))
+
+    return lax.custom_root(residual, elapsed, solve, lambda slope, y: y / slope(jnp.ones_like(y)))
+
+
+def _bracket(elapsed: Number, s: Number, w: Number, m: float) -> tuple[Number, Number]:
+    """Bounds on log(theta / T), the mean of rho^m on a log scale: rho is monotone."""
+    drift = m * (s - w) * elapsed
+    with_constant_pull = jnp.where(drift < 1, -jnp.log1p(-drift), jnp.inf)
+    at_target = jnp.where(s > w, m * (jnp.log(s) - jnp.log(w)), jnp.inf)
+    bound = jnp.minimum(with_constant_pull, at_target)
+    return jnp.minimum(bound, 0.0), jnp.maximum(bound, 0.0)
+
+
+def _find_root(residual, scale: Number, lower: Number, upper: Number) -> Number:
+    """Zero of an increasing function of scale e^x with x between the bounds."""
+
+    def bisect(_, bounds):
+        middle = (bounds[0] + bounds[1]) / 2
+        is_below = residual(scale * jnp.exp(middle)) < 0
+        return jnp.where(is_below, middle, bounds[0]), jnp.where(is_below, bounds[1], middle)
+
+    def polish(_, theta):
+        value, slope = jax.jvp(residual, (theta,), (jnp.ones_like(theta),))
+        return jnp.clip(theta - value / slope, low, high)
+
+    lower, upper = lax.fori_loop(0, _BISECTIONS, bisect, (lower, upper))
+    low, high = scale * jnp.exp(lower), scale * jnp.exp(upper)
+    return lax.fori_loop(0, _NEWTON_STEPS, polish, (low + high) / 2)
+
+
+def _elapsed(theta: Number, s: Number, w: Number, m: float) -> Number:
+    """T(theta), the integral of rho^(-m)."""
+    is_short = (jnp.abs(s) + w) * theta <= 1
+    short = jnp.where(is_short, theta, 0.0)
+    # Over a short path the zones would cancel; the mean of the integrand keeps all digits.
+    directly = short * _gauss_sum(lambda u: _growth(short * u, s, w) ** -m, short.dtype)
+    long, s, w = (
+        jnp.where(is_short, safe, value) for safe, value in ((1.0, theta), (1.0, s), (0.0, w))
+    )
+    return jnp.where(is_short, directly, _elapsed_through_zones(long, s, w, m))
+
+
+def _elapsed_through_zones(theta: Number, s: Number, w: Number, m: float) -> Number:
+    """T(theta) as a sum over the zones on the path of log(rho) from 0 to its end."""
+    rho = _growth(theta, s, w)
+    end = jnp.log(jnp.maximum(rho, jnp.finfo(rho.dtype).tiny))
+    # Where zones join does not change the sum, so it needs no derivative.
+    target = lax.stop_gradient(jnp.log(jnp.abs(s)) - jnp.log(w))
+    half_width = jnp.where(s > 0, math.log(2), 0.0)
+    low, high = target - half_width, target + half_width
+    is_in_saddle = jnp.minimum(end, 0.0) < low
+    is_in_target = (s > 0) & (low <= end) & (end <= high)
+    is_in_far = jnp.maximum(end, 0.0) > high
+    # An empty zone computes with harmless numbers: no NaN enters its derivative.
+    saddle = _choose(
+        is_in_saddle, (jnp.minimum(0.0, low), 0), (jnp.minimum(end, low), 0), (s, 1), (w, 0)
+    )
+    near = _choose(is_in_target, (theta, 0), (end, 0), (s, 1), (w, 1))
+    far = _choose(
+        is_in_far, (jnp.maximum(0.0, high), 0), (jnp.maximum(end, high), 0), (s, 0), (w, 1)
+    )
+    return _saddle_time(*saddle, m) + _target_time(*near, m) + _far_time(*far, m)
+
+
+def _choose(condition: Array, *pairs: tuple[Number, float]) -> list[Number]:
+    """The first of each pair where the condition holds, else the second."""
+    return [jnp.where(condition, first, second) for first, second in pairs]
+
+
+def _saddle_time(first: Number, last: Number, s: Number, w: Number, m: float) -> Number:
+    """T from log(rho) = first to last, where |z| is small."""
+    z, length = w / s * jnp.exp(first), last - first
+    tail = jnp.exp((2 - m) * length) * _kernel(1 - m, z * jnp.exp(length)) - _kernel(1 - m, z)
+    powers = _saturating_time(length, m) + z * _saturating_time(length, m - 1)
+    return jnp.exp(-m * first) / s * (powers + z**2 * tail)
+
+
+def _far_time(first: Number, last: Number, s: Number, w: Number, m: float) -> Number:
+    """T from log(rho) = first to last, where |z| is large."""
+    x, length = s / w * jnp.exp(-first), last - first
+    tail = jnp.exp(-(1 + m) * length) * _kernel(m, x * jnp.exp(-length)) - _kernel(m, x)
+    return jnp.exp(-(1 + m) * first) / w * tail
+
+
+def _target_time(theta: Number, last: Number, s: Number, w: Number, m: float) -> Number:
+    """T until log(rho) = last, from the start or the border of the zone 1/2 < z < 2."""
+    z0 = w / s
+    first = jnp.clip(jnp.log(z0), -math.log(2), math.log(2))
+    length = jnp.log(z0) + last - first
+    border, start = _choose(first != jnp.log(z0), (jnp.exp(first), 0.5), (z0, 0.5))
+    # (1 - z) / (1 - z0) = rho e^(-s theta) exactly, so z = 1 is never rounded to.
+    logarithm = jnp.log(jnp.abs((1 - border) / (1 - start))) + s * theta - last
+
+    def smooth(u):
+        log_z = first + length * u
+        return _saturating_time(1 + m, log_z) / _saturating_time(1.0, log_z)
+
+    return z0**m / s * (logarithm + length * _gauss_sum(smooth, z0.dtype))
+
+
+def _kernel(k: float, x: Number) -> Number:
+    """K(k, x) for -1 <= x <= 1/2."""
+    return _gauss_sum(lambda u: 1 / (1 - x * u), x.dtype, k)
+
+
+def _gauss_sum(function: Callable, dtype: jnp.dtype, k: float = 0.0) -> Number:
+    """Integral of u^k function(u) over u from 0 to 1."""
+    nodes, weights = (jnp.asarray(x, dtype) for x in _gauss_rule(k))
+    return jax.vmap(lambda u, weight: weight * function(u))(nodes, weights).sum(0)
+
+
+@functools.cache
+def _gauss_rule(k: float) -> tuple[np.ndarray, np.ndarray]:
+    nodes, weights = roots_jacobi(_NODES, 0.0, k)
+    return (1 + nodes) / 2, weights / 2 ** (1 + k)

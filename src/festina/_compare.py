@@ -1,0 +1,72 @@
+"""compare(): theory and training on one time grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._errors import BadInput
+from ._trajectory import Trajectory
+
+
+def compare(theory: Trajectory, trained: Trajectory) -> Comparison:
+    """Put two trajectories of one setup side by side; their times must be the same numbers."""
+    for argument, value in (("theory", theory), ("trained", trained)):
+        if not isinstance(value, Trajectory):
+            raise BadInput(f"{argument} is {type(value).__name__}", "a Trajectory", "use festina.solve and festina.simulate")
+    if not np.array_equal(theory.times, trained.times):
+        raise BadInput(
+            f"{_span(theory)} against {_span(trained)}: the times differ",
+            "two trajectories on one time grid",
+            "solve and simulate the same Setup; it owns the grid",
+        )
+    if not set(theory) & set(trained):
+        raise BadInput(
+            f"theory has {', '.join(theory)} and training has {', '.join(trained)}",
+            "at least one observable in both",
+            "pass observe= with a shared name to simulate",
+        )
+    return Comparison(theory, trained)
+
+
+class Comparison:
+    """Two trajectories on one time grid; `comparison["loss"]` is their difference, seed by seed."""
+
+    def __init__(self, theory: Trajectory, trained: Trajectory):
+        self.theory, self.trained = theory, trained
+        self.times = theory.times
+        self.names = tuple(name for name in trained if name in theory)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """trained − theory, with the axes of the trained trajectory."""
+        return self.trained[name] - self._theory_like_trained(name)
+
+    def error(self, name: str = "loss") -> float:
+        """Largest difference over all times and seeds, relative to the largest value of the theory."""
+        scale = np.abs(self.theory[name]).max()
+        return float(np.abs(self[name]).max() / (scale if scale > 0 else 1.0))
+
+    def errors(self) -> dict[str, float]:
+        """`error` of every shared observable."""
+        return {name: self.error(name) for name in self.names}
+
+    def plot(self, names: Any = None) -> Any:
+        """A figure: training thick and pale, theory thin, dark and dashed on top."""
+        from ._plot import comparison_figure
+
+        return comparison_figure(self, names)
+
+    def __repr__(self) -> str:
+        lines = [f"{self.theory.source} against {self.trained.source}, {len(self.times)} times"]
+        lines += [f"  {name:<16} largest relative difference {error:.3g}" for name, error in self.errors().items()]
+        return "\n".join(lines)
+
+    def _theory_like_trained(self, name: str) -> np.ndarray:
+        has_seed = "seed" in self.trained.axes[name] and "seed" not in self.theory.axes[name]
+        return self.theory[name][None] if has_seed else self.theory[name]
+
+
+def _span(trajectory: Trajectory) -> str:
+    times = trajectory.times
+    return f"{trajectory.source}: {len(times)} times up to {times[-1]:g}" if len(times) else f"{trajectory.source}: no times"

@@ -1,0 +1,69 @@
+"""The one loss of festina, ½·mean ‖y − f(x)‖², from samples or from second moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ._errors import BadInput
+from ._noun import noun
+from ._setup import Net, Task
+
+
+@noun
+class Moments:
+    """What a linear net needs of a task: its cost does not grow with the number of samples."""
+
+    cov_x: Any
+    target: Any
+    floor: Any
+
+
+@noun
+class Samples:
+    """What any net needs of a task."""
+
+    x: Any
+    y: Any
+
+
+def evidence(net: Net, task: Task, *, full_batch: bool = True) -> Moments | Samples:
+    """What the loss is computed from: moments where they suffice."""
+    if net.linear and full_batch:
+        return Moments(task.cov_x, task.target(), task.floor())
+    if task.samples is None:
+        raise BadInput(
+            f"a task without samples for {net!r}" + ("" if full_batch else " trained on batches"),
+            "samples x and y",
+            "use tasks.from_arrays(x, y), or a linear net with a full-batch rule",
+        )
+    return Samples(task.x, task.y)
+
+
+def loss(net: Net, seen: Moments | Samples, weights: Any, rows: Any = None) -> Any:
+    """½·mean ‖y − f(x)‖² over all samples, or over `rows` of them."""
+    if isinstance(seen, Moments):
+        # In this form a vanishing loss keeps its digits; ½ tr Σʸ − … would lose them.
+        error = net.map(weights) - seen.target
+        return 0.5 * jnp.sum((error @ seen.cov_x) * error) + seen.floor
+    x, y = (seen.x, seen.y) if rows is None else (seen.x[rows], seen.y[rows])
+    error = net.apply(weights, x) - y
+    return 0.5 * jnp.sum(error * error) / x.shape[0]
+
+
+def gradient(net: Net, seen: Moments | Samples) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """`(weights, rows) → (loss, ∂loss/∂weights)`."""
+    value_and_grad = jax.value_and_grad(lambda weights, rows: loss(net, seen, weights, rows))
+    return lambda weights, rows: value_and_grad(weights, rows)
+
+
+def blow_up(seen: Moments | Samples) -> Any:
+    """A loss so far above that of a silent network that training has diverged."""
+    if isinstance(seen, Moments):
+        silent = 0.5 * jnp.sum((seen.target @ seen.cov_x) * seen.target) + seen.floor
+    else:
+        silent = 0.5 * jnp.mean(jnp.sum(seen.y**2, axis=1))
+    return 1e8 * silent

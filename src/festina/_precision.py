@@ -1,0 +1,44 @@
+"""Float64 where it is asked for, without touching JAX's global settings."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._noun import is_traced
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def in_double(function: F) -> F:
+    """Run in float64 and return NumPy; inside a JAX transformation, stay traced.
+
+    A float64 JAX array that leaves its `enable_x64` block is cut to float32 by the next
+    JAX operation, so results leave as NumPy arrays.
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args, **kwargs):
+        if is_traced(args, kwargs):
+            return function(*args, **kwargs)
+        with jax.enable_x64(True), _now():
+            return to_numpy(function(*args, **kwargs))
+
+    return wrapped  # pyright: ignore[reportReturnType]
+
+
+def _now() -> Any:
+    """Evaluate concrete numbers at once, even while a caller's own function is being traced."""
+    traced = isinstance(jnp.zeros(()), jax.core.Tracer)
+    return jax.ensure_compile_time_eval() if traced else contextlib.nullcontext()
+
+
+def to_numpy(tree: Any) -> Any:
+    """The same tree with NumPy leaves."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, tree)

@@ -1,0 +1,309 @@
+"""The compiled loop behind simulate(): over time, over seeds, over devices.
+
+A run advances in blocks of marks. A mark is an amount of training (steps, or time for a flow)
+that ends, or not, in a record. Amounts are traced, so one compilation serves every time grid,
+rate and start, and memory does not grow with the number of epochs. Between blocks Python shows
+progress and hears Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from ._linalg import adapt_to
+from ._objective import blow_up, gradient, loss
+from ._observables import OBSERVABLES, View
+from ._setup import Discrete, Setup
+
+BLOCK_SECONDS = 0.5  # how long Ctrl-C and the progress bar may wait
+MARKS = 64
+
+
+class Carry(NamedTuple):
+    """The state of one seed's training."""
+
+    weights: Any  # as `lay` holds them
+    rule: Any  # state of the rule; for a flow, the last step size
+    loss: Any
+    done: Any  # amount of training so far
+
+
+class Lanes(NamedTuple):
+    """How seeds are laid out: over the devices of `mesh`, and within one device."""
+
+    mesh: Mesh | None
+    vectorised: bool
+
+    @classmethod
+    def over(cls, count: int) -> Lanes:
+        # On a CPU a loop over seeds keeps one network in cache; on a GPU wide batches win.
+        devices = jax.devices()[: max(count, 1)]
+        mesh = Mesh(np.array(devices), ("seed",), axis_types=(AxisType.Auto,)) if len(devices) > 1 else None
+        return cls(mesh, vectorised=devices[0].platform != "cpu")
+
+    def spread(self, tree: Any) -> Any:
+        """Place a tree with leading seed axes, repeating the last seed to fill every device."""
+        if self.mesh is None:
+            return tree
+        layout = NamedSharding(self.mesh, PartitionSpec("seed"))
+        fill = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], -len(leaf) % self.mesh.size, axis=0)])  # noqa: E731
+        return jax.tree.map(lambda leaf: jax.device_put(fill(np.asarray(leaf)), layout), tree)
+
+    def each(self, one: Any, shared: Any, per_seed: Any) -> Any:
+        """`one(shared, item)` for every item along the leading axis of `per_seed`."""
+
+        def local(shared, items):
+            if self.vectorised:
+                return jax.vmap(lambda item: one(shared, item))(items)
+            return jax.lax.map(lambda item: one(shared, item), items)
+
+        if self.mesh is None:
+            return local(shared, per_seed)
+        by_seed = PartitionSpec("seed")
+        mapped = jax.shard_map(
+            local, mesh=self.mesh, in_specs=(PartitionSpec(), by_seed), out_specs=by_seed, check_vma=False
+        )
+        return mapped(shared, per_seed)
+
+
+@jax.jit
+def draws(init: Any, net: Any, task: Any, seeds: Any) -> Any:
+    """Initial weights with a leading seed axis."""
+    return jax.vmap(lambda seed: init.draw(jax.random.key(seed), net, task))(seeds)
+
+
+@jax.jit
+def modes_of_starts(task: Any, net: Any, weights: Any) -> Any:
+    """The task's modes, adapted to every seed's start."""
+    modes = task.modes()
+    return jax.vmap(lambda start: adapt_to(modes, net.map(start)))(weights)
+
+
+def lay(weights: Any, flips: tuple[bool, ...]) -> Any:
+    """Transpose the marked weights; doing it twice undoes it."""
+    leaves, structure = jax.tree.flatten(weights)
+    turned = [jnp.swapaxes(leaf, -1, -2) if flip else leaf for leaf, flip in zip(leaves, flips, strict=True)]
+    return jax.tree.unflatten(structure, turned)
+
+
+@functools.partial(jax.jit, static_argnames=("flips", "names", "lanes"))
+def _advance(
+    view: View, rule: Any, per_seed: Any, amounts: Any, kept: Any, *, flips: tuple[bool, ...], names: tuple[str, ...], lanes: Lanes
+) -> Any:
+    """Take every seed through the marks; returns carries, records and whether each mark is finite."""
+
+    def one(shared, item):
+        view, rule, amounts, kept = shared
+        carry, modes = item
+        view = View(view.net, view.seen, modes, view.x)
+
+        def read(held):
+            return {name: OBSERVABLES[name].read(view, lay(held, flips)) for name in names}
+
+        def mark(carry, now):
+            amount, keep = now
+            carry = _travel(view, rule, carry, amount, flips)
+            value = loss(view.net, view.seen, lay(carry.weights, flips))
+            carry = carry._replace(loss=jnp.where(carry.loss <= blow_up(view.seen), value, carry.loss))
+            blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(read, carry.weights))
+            return carry, (jax.lax.cond(keep, read, lambda _: blank, carry.weights), carry.loss)
+
+        return jax.lax.scan(mark, carry, (amounts, kept))
+
+    return lanes.each(one, (view, rule, amounts, kept), per_seed)
+
+
+def _travel(view: View, rule: Any, carry: Carry, amount: Any, flips: tuple[bool, ...]) -> Carry:
+    value_and_grad = jax.value_and_grad(lambda held, rows: loss(view.net, view.seen, lay(held, flips), rows))
+    if not isinstance(rule, Discrete):
+        return _flow(value_and_grad, rule, carry, amount)
+    limit = blow_up(view.seen)
+
+    def step(carry):
+        weights, rule_state, value = rule.step(value_and_grad, carry.weights, carry.rule)
+        return Carry(weights, rule_state, value, carry.done)
+
+    def loop(stride, state):
+        def going(state):
+            count, carry = state
+            return (count + stride <= amount) & (carry.loss <= limit)  # NaN stops it, too
+
+        def stride_of_steps(state):
+            count, carry = state
+            for _ in range(stride):
+                carry = step(carry)
+            return count + stride, carry
+
+        return jax.lax.while_loop(going, stride_of_steps, state)
+
+    # Two steps per turn save XLA a copy of the largest weights; the second loop takes an odd last step.
+    count, carry = loop(1, loop(2, (jnp.zeros_like(amount), carry)))
+    return carry._replace(done=carry.done + count)
+
+
+def _flow(slope: Any, rule: Any, carry: Carry, duration: Any) -> Carry:
+    from ._integrate import integrate
+
+    # Float32 cannot hold tighter tolerances than these.
+    tightest = jnp.finfo(duration.dtype).eps * 50
+
+    def follow(carry):
+        end, step, reached = integrate(
+            lambda weights: jax.tree.map(jnp.negative, slope(weights, None)[1]),
+            carry.weights, duration, carry.rule, rtol=jnp.maximum(rule.rtol, tightest), atol=rule.atol,
+        )  # fmt: skip
+        return Carry(end, step, jnp.where(reached, carry.loss, jnp.inf), carry.done + duration)
+
+    return jax.lax.cond((duration > 0) & jnp.isfinite(carry.loss), follow, lambda carry: carry, carry)
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """Where a run left the finite numbers; `seed` is an index, `step` None for a flow."""
+
+    seed: int
+    step: int | None
+    time: float
+    loss: float
+
+
+class Run:
+    """A training in progress; `block()` advances it and returns what it recorded."""
+
+    def __init__(self, setup: Setup, seeds: tuple[int, ...], names: tuple[str, ...], view: View, weights: Any):
+        self.setup, self.seeds, self.names = setup, seeds, names
+        self.rule = jax.tree.map(lambda leaf: np.asarray(leaf, setup.precision), setup.rule)
+        self.stepping = isinstance(setup.rule, Discrete)
+        # Amounts of training at which to record: whole steps, or times.
+        self.goals = setup.rule.steps(setup.requested_times).astype(np.int32) if self.stepping else setup.times
+        self.reached, self.at = 0, self.goals.dtype.type(0)
+        self.lanes = Lanes.over(len(seeds))
+        self.view = View(view.net, view.seen, None, view.x)
+        # Weights are held with their longer axis contiguous: XLA's matrix products then need no copies.
+        self.flips = tuple(w.ndim == 3 and w.shape[1] > w.shape[2] for w in jax.tree.leaves(weights))
+        held = lay(weights, self.flips)
+        carry = _first(self.rule, setup.task.samples, held, np.asarray(seeds), self.goals.dtype, self.stepping)
+        self.per_seed = self.lanes.spread((carry, view.modes))
+        self.failure: Failure | None = None
+        self.loss = float("nan")
+        self.speed: float | None = None  # steps (or marks of a flow) per second; None until known
+        self.budget = 100.0 if self.stepping else 4.0
+
+    @property
+    def total(self) -> float:
+        return float(self.goals[-1])
+
+    @property
+    def remaining(self) -> bool:
+        return self.reached < len(self.goals)
+
+    def block(self) -> dict[str, np.ndarray]:
+        """Advance by about BLOCK_SECONDS; observables of the marks passed, axes (seed, time, …)."""
+        amounts, kept, units = self._marks()
+        began = time.perf_counter()
+        result = _advance(self.view, self.rule, self.per_seed, amounts, kept, flips=self.flips, names=self.names, lanes=self.lanes)
+        carry, (records, losses) = jax.block_until_ready(result)
+        self._learn_speed(units, time.perf_counter() - began)
+        count = len(self.seeds)
+        losses = np.asarray(losses)[:count]
+        self.per_seed = (carry, self.per_seed[1])
+        keep = self._finite_marks(losses, carry) & kept
+        self.loss = float(np.mean(losses[:, -1]))
+        self.reached += int(keep.sum())
+        return {name: np.asarray(value)[:count][:, keep] for name, value in records.items()}
+
+    def _marks(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """The next marks, as many as fit in the budget; a long stretch of steps is cut."""
+        amounts, kept, left = np.zeros(MARKS, self.goals.dtype), np.zeros(MARKS, bool), self.budget
+        for index in range(min(MARKS, len(self.goals) - self.reached)):
+            amount = self.goals[self.reached + index] - self.at
+            cost = amount if self.stepping else 1
+            if cost > left and (self.stepping or index):
+                if self.stepping and left >= 1:
+                    amounts[index] = int(left)
+                    self.at += amounts[index]
+                    left -= amounts[index]
+                break
+            amounts[index], kept[index], left = amount, True, left - cost
+            self.at += amount
+        return amounts, kept, self.budget - left
+
+    def _learn_speed(self, units: float, seconds: float) -> None:
+        # The first block compiles, so its time says nothing.
+        if self.speed is None:
+            self.speed = 0.0
+            return
+        self.speed = units / max(seconds, 1e-6)
+        self.budget = float(np.clip(self.speed * BLOCK_SECONDS, self.budget / 8 + 1, self.budget * 8))
+
+    @property
+    def done(self) -> float:
+        return float(self.at)
+
+    def _finite_marks(self, losses: np.ndarray, carry: Carry) -> np.ndarray:
+        limit = float(blow_up(self.view.seen))
+        fine = losses <= limit
+        if not fine.all():
+            seed = int(np.argmin(fine.all(axis=1)))
+            mark = int(np.argmin(fine[seed]))
+            done = np.asarray(carry.done)[seed]
+            step = int(done) if self.stepping else None
+            clock = float(done * self.setup.rule.lr) if self.stepping else float(done)
+            self.failure = Failure(seed, step, clock, float(losses[seed, mark]))
+        return np.logical_and.accumulate(fine.all(axis=0))
+
+
+@functools.partial(jax.jit, static_argnames=("samples", "dtype", "stepping"))
+def _first(rule: Any, samples: int | None, weights: Any, seeds: Any, dtype: Any, stepping: bool) -> Carry:
+    def one(weights, seed):
+        # The draw of the weights used the seed's own key; the rule gets another.
+        key = jax.random.fold_in(jax.random.key(seed), 1)
+        real = jax.tree.leaves(weights)[0].dtype
+        state = rule.start(weights, samples, key) if stepping else jnp.zeros((), real)
+        return Carry(weights, state, jnp.zeros((), real), jnp.zeros((), dtype))
+
+    return jax.vmap(one)(weights, seeds)
+
+
+def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Any, horizon: float) -> float | None:
+    """An estimate: twice the inverse of the largest curvature where a slower run arrives.
+
+    The rate is quartered until a run stays finite for twice the time to the divergence; None if
+    none of eight does. Where no curvature can be measured, that slower rate.
+    """
+    for power in range(1, 9):
+        rate = float(setup.rule.lr) / 4**power
+        slower = setup.replace(rule=dataclasses.replace(setup.rule, lr=rate), times=[2 * max(horizon, rate)])
+        run = Run(slower, (seed,), (), view, weights)
+        while run.remaining and run.failure is None:
+            run.block()
+        if run.failure is None:
+            end = lay(jax.tree.map(lambda leaf: leaf[0], run.per_seed[0].weights), run.flips)
+            curvature = float(_curvature(run.view, end)) if setup.rule.follows_gradient else 0.0
+            # Without curvature (Adam, or a network whose units have died) the slower rate is all we know.
+            return 2 / curvature if curvature > 0 else rate
+    return None
+
+
+@jax.jit
+def _curvature(view: View, weights: Any) -> Any:
+    """Largest eigenvalue of the Hessian by power iteration; the Hessian is never formed."""
+    slope = lambda w: gradient(view.net, view.seen)(w, None)[1]  # noqa: E731
+
+    def improve(_, state):
+        direction, _ = state
+        size = jnp.sqrt(sum(jnp.sum(d**2) for d in jax.tree.leaves(direction)))
+        unit = jax.tree.map(lambda d: d / size, direction)
+        turned = jax.jvp(slope, (weights,), (unit,))[1]
+        return turned, sum(jnp.sum(a * b) for a, b in zip(jax.tree.leaves(unit), jax.tree.leaves(turned), strict=True))
+
+    first = jax.tree.map(lambda w: jax.random.normal(jax.random.key(0), w.shape, w.dtype), weights)
+    return jax.lax.fori_loop(0, 100, improve, (first, jnp.zeros((), jax.tree.leaves(weights)[0].dtype)))[1]

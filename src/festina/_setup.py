@@ -1,0 +1,345 @@
+"""Setup and the abstract Task, Net, Init and Rule; the one time grid.
+
+House conventions, used everywhere: the loss is ½·mean over samples of ‖y − f(x)‖²;
+Σʸˣ = ⟨y xᵀ⟩ and Σˣ = ⟨x xᵀ⟩ are means; flow is dW/dt = −∂loss/∂W; `W` is (out, in);
+data are rows, `x` is (sample, d_in).
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ._errors import BadInput, UnknownName
+from ._linalg import Modes, adapt_to, shared_modes
+from ._noun import is_traced, noun, positive, real_array, static, whole
+from ._precision import in_double
+
+Weights = Any  # a pytree of arrays; for a chain of layers a tuple of (out, in) matrices
+Matrix = Float[Array, "out in"] | Float[np.ndarray, "out in"]
+
+
+@noun
+class Task:
+    """What is to be learned: samples if there are any, exact second moments, names for the axes.
+
+    Build one with `festina.tasks`. `power` is ⟨‖y‖²⟩; without it losses are counted from the
+    lowest loss that a linear map can reach.
+    """
+
+    cov_yx: Matrix
+    cov_x: Matrix
+    x: Any = None
+    y: Any = None
+    power: Any = None
+    stated_spectrum: Any = None
+    items: tuple[str, ...] | None = static(default=None)
+    inputs: tuple[str, ...] | None = static(default=None)
+    features: tuple[str, ...] | None = static(default=None)
+    recipe: tuple[str, str] | None = static(default=None)
+
+    @property
+    def d_in(self) -> int:
+        return self.cov_yx.shape[1]
+
+    @property
+    def d_out(self) -> int:
+        return self.cov_yx.shape[0]
+
+    @property
+    def samples(self) -> int | None:
+        return None if self.x is None else self.x.shape[0]
+
+    @in_double
+    def modes(self) -> Modes:
+        """Singular vectors of Σʸˣ that also diagonalise Σˣ where they can; see `Modes`."""
+        return shared_modes(jnp.asarray(self.cov_yx), jnp.asarray(self.cov_x))
+
+    def spectrum(self) -> Any:
+        """Singular values of Σʸˣ, largest first: as stated by the task's theory, else by SVD."""
+        return self.modes().singular_values if self.stated_spectrum is None else self.stated_spectrum
+
+    @in_double
+    def target(self) -> Any:
+        """The best linear map Σʸˣ (Σˣ)⁺."""
+        return jnp.asarray(self.cov_yx) @ jnp.linalg.pinv(jnp.asarray(self.cov_x), hermitian=True)
+
+    @in_double
+    def floor(self) -> Any:
+        """The lowest loss that a linear map can reach (0 where ⟨‖y‖²⟩ is unknown)."""
+        if self.power is None:
+            return jnp.zeros(())
+        return 0.5 * (jnp.asarray(self.power) - jnp.sum(self.target() * jnp.asarray(self.cov_yx)))
+
+    def __repr__(self) -> str:
+        size = "moments only" if self.samples is None else f"{self.samples} samples"
+        return f"Task({self.recipe[0] if self.recipe else 'own data'}: {self.d_in} → {self.d_out}, {size})"
+
+
+class Net(abc.ABC):
+    """An architecture: shapes and `apply`, no weights.
+
+    A linear net also has `map`, and is trained on second moments: its cost does not grow
+    with the number of samples.
+    """
+
+    linear: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def shapes(self, d_in: int, d_out: int) -> Any:
+        """The shape of every weight, as a pytree of tuples."""
+
+    @abc.abstractmethod
+    def apply(self, weights: Weights, x: Float[Array, "sample d_in"]) -> Float[Array, "sample d_out"]:
+        """The outputs for rows of inputs."""
+
+    def representation(self, weights: Weights, x: Float[Array, "sample d_in"]) -> Any:
+        """Activity of the last hidden layer, (sample, hidden); None if there is no such layer."""
+        return None
+
+    def map(self, weights: Weights) -> Matrix:
+        """The (out, in) matrix that a linear net applies."""
+        raise NotImplementedError
+
+
+class Init(abc.ABC):
+    """The law of the initial weights."""
+
+    @abc.abstractmethod
+    def draw(self, key: Any, net: Net, task: Task) -> Weights:
+        """One draw; `key` is a JAX random key."""
+
+
+class Rule(abc.ABC):
+    """How weights change, and what a unit of time is."""
+
+    @abc.abstractmethod
+    def on_clock(self, times: Any) -> Any:
+        """The times nearest to `times` at which this rule has a state."""
+
+
+class Discrete(Rule):
+    """A rule that moves in steps; one step of rate lr lasts lr units of time."""
+
+    lr: Any
+    full_batch: ClassVar[bool] = True
+    follows_gradient: ClassVar[bool] = True  # one step is −lr times a gradient
+
+    def steps(self, times: Any) -> Any:
+        """Whole steps nearest to `times`."""
+        return (jnp if is_traced(times, self.lr) else np).round(times / self.lr)
+
+    def on_clock(self, times: Any) -> Any:
+        return self.steps(times) * self.lr
+
+    def start(self, weights: Weights, samples: int | None, key: Any) -> Any:
+        """State of the rule before the first step."""
+        return ()
+
+    @abc.abstractmethod
+    def step(self, gradient: Callable, weights: Weights, state: Any) -> tuple[Weights, Any, Any]:
+        """One step. `gradient(weights, rows)` gives (loss, gradient); rows None means all samples.
+
+        Returns weights, state and the loss before the step.
+        """
+
+
+PRECISIONS = ("float64", "float32")
+SPACINGS = ("linear", "log")
+
+
+@noun
+class Setup:
+    """Task, net, init and rule on one time grid; frozen, JSON-able, a pytree.
+
+    The grid is given as `times`, or as `until` with `points` and `spacing`, or as `until`
+    with `every` (steps of the rule). Without any of them it runs linearly to twenty time
+    constants of the slowest mode. `setup.times` are these times on the rule's clock.
+    """
+
+    task: Task
+    net: Any
+    init: Any
+    rule: Any
+    requested_times: Any
+    precision: str = static(default="float64")
+
+    def __init__(
+        self,
+        task: Task,
+        net: Net,
+        init: Init,
+        rule: Rule | None = None,
+        *,
+        times: Any = None,
+        until: float | None = None,
+        points: int | None = None,
+        spacing: str | None = None,
+        every: int | None = None,
+        precision: str = "float64",
+    ):
+        from .rules import GradientFlow
+
+        rule = GradientFlow() if rule is None else rule
+        kinds = {"task": (task, Task), "net": (net, Net), "init": (init, Init), "rule": (rule, Rule)}
+        for argument, (value, kind) in kinds.items():
+            if not isinstance(value, kind):
+                raise BadInput(
+                    f"{argument} is {value!r}",
+                    f"a {kind.__name__}",
+                    f"build one with festina.{argument}s, for example festina.{_EXAMPLES[argument]}",
+                )
+        if precision not in PRECISIONS:
+            raise BadInput(f"precision = {precision!r}", f"one of {PRECISIONS}", "use 'float64' unless speed matters")
+        grid = _grid(task, rule, times, until, points, spacing, every)
+        values = dict(task=task, net=net, init=init, rule=rule, requested_times=grid, precision=precision)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        net.shapes(task.d_in, task.d_out)  # wrong sizes fail here, on the user's own line
+
+    @property
+    def times(self) -> Any:
+        """The time grid, on the rule's clock; theory and training both use it."""
+        return self.rule.on_clock(self.requested_times)
+
+    def replace(self, **changes: Any) -> Setup:
+        """The same setup with other parts; a grid that is not changed is kept as it was asked for."""
+        grid = {"times", "until", "points", "spacing", "every"}
+        parts = ("task", "net", "init", "rule", "precision")
+        unknown = set(changes) - grid - set(parts)
+        if unknown:
+            raise UnknownName.among("part of a Setup", unknown.pop(), grid | set(parts))
+        kept = {} if grid & set(changes) else {"times": self.requested_times}
+        return Setup(**{name: getattr(self, name) for name in parts} | kept | changes)
+
+    def weights(self, seed: Any = 0) -> Weights:
+        """The initial weights that seed draws, in float64."""
+        return _draw(self.init, self.net, self.task, seed)
+
+    def modes(self, seed: Any = 0) -> Modes:
+        """The task's modes, in the basis of each degenerate subspace that fits the start."""
+        return _modes_at_start(self, seed)
+
+    def to_json(self) -> str:
+        """The setup as JSON text; `Setup.from_json` reads it."""
+        from ._spec import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> Setup:
+        """The setup that `to_json` wrote."""
+        from ._spec import from_json
+
+        return from_json(text)
+
+    def __repr__(self) -> str:
+        times = self.requested_times
+        span = "traced" if is_traced(times) else f"{times[0]:g} … {times[-1]:g}"
+        return (
+            f"Setup(\n  {self.task!r},\n  {self.net!r},\n  {self.init!r},\n  {self.rule!r},\n"
+            f"  {len(times)} times {span}, {self.precision})"
+        )
+
+
+_EXAMPLES = {
+    "task": "tasks.hierarchy(levels=3)",
+    "net": "nets.DeepLinear(hidden=32)",
+    "init": "inits.Aligned(1e-3)",
+    "rule": "rules.GradientFlow()",
+}
+
+
+@in_double
+@jax.jit
+def _draw(init: Init, net: Net, task: Task, seed: Any) -> Weights:
+    return init.draw(jax.random.key(seed), net, task)
+
+
+@in_double
+def _modes_at_start(setup: Setup, seed: Any) -> Modes:
+    modes = setup.task.modes()
+    return adapt_to(modes, setup.net.map(setup.weights(seed))) if setup.net.linear else modes
+
+
+def _grid(task, rule, times, until, points, spacing, every) -> Any:
+    if spacing not in (None, *SPACINGS):
+        raise BadInput(f"spacing = {spacing!r}", f"one of {SPACINGS}", "use 'linear' or 'log'")
+    if times is not None:
+        if not (points is None and spacing is None and every is None):
+            raise BadInput("times together with points, spacing or every", "one description of the grid", "keep one")
+        return _checked_times(times, until)
+    if until is None:
+        until = _default_horizon(task)
+    until = positive(until, "until")
+    if every is not None:
+        return _every(rule, until, whole(every, "every"), points, spacing)
+    count = 200 if points is None else whole(points, "points", least=2)
+    if spacing != "log":
+        return np.linspace(0.0, until, count)
+    # Zero, then equal ratios; the first step of a stepping rule is its shortest time.
+    first = rule.lr if isinstance(rule, Discrete) and not is_traced(rule.lr) else until * 1e-4
+    grid = np.concatenate([[0.0], np.geomspace(min(first, until / 2), until, count - 1)])
+    return grid if is_traced(rule) else np.unique(rule.on_clock(grid))
+
+
+def _every(rule: Rule, until: float, every: int, points: int | None, spacing: str | None) -> Any:
+    if points is not None or spacing is not None:
+        raise BadInput("every together with points or spacing", "one description of the grid", "keep one")
+    if not isinstance(rule, Discrete):
+        raise BadInput(
+            f"every = {every} with {type(rule).__name__}, which has no steps",
+            "a rule that moves in steps",
+            "give points= instead, or use rules.GradientDescent(lr)",
+        )
+    last = int(rule.steps(until))
+    return np.append(np.arange(0, last, every), last) * rule.lr
+
+
+def _checked_times(times: Any, until: float | None) -> Any:
+    grid = real_array(times, "times", ndim=1)
+    if is_traced(grid):
+        return grid
+    if len(grid) == 0:
+        raise BadInput("times is empty", "at least one time", "give times such as numpy.linspace(0, 10, 100)")
+    if np.any(np.diff(grid) <= 0):
+        raise BadInput("times do not increase", "strictly increasing times", "sort them and drop repeats")
+    if grid[0] < 0:
+        raise BadInput(f"times begin at {grid[0]:g}", "times >= 0", "training starts at time 0")
+    if until is not None and grid[-1] > positive(until, "until"):
+        raise BadInput(
+            f"times reach {grid[-1]:g}, outside the run, which ends at until = {until:g}",
+            "times within [0, until]",
+            "raise until, or drop the later times",
+        )
+    return grid
+
+
+def _default_horizon(task: Task) -> float:
+    if is_traced(task):
+        raise BadInput("a traced task and no times", "an explicit grid under JAX transformations", "give times= or until=")
+    modes = task.modes()
+    kept = modes.singular_values > 1e-6 * modes.singular_values[0]
+    if not kept.any():
+        return 1.0
+    return float(20 * np.max(np.maximum(1 / modes.singular_values[kept], 0.5 / modes.variances[kept])))
+
+
+def layer_shapes(d_in: int, hidden: Sequence[int], d_out: int) -> tuple[tuple[int, int], ...]:
+    """(out, in) of every layer of a chain."""
+    sizes = (d_in, *hidden, d_out)
+    return tuple((sizes[i + 1], sizes[i]) for i in range(len(sizes) - 1))
+
+
+def widths(hidden: int | Sequence[int], argument: str = "hidden") -> tuple[int, ...]:
+    """`hidden` as a tuple of positive widths; an int is one hidden layer."""
+    if isinstance(hidden, (str, bytes)) or not (isinstance(hidden, (int, np.integer)) or hasattr(hidden, "__iter__")):
+        raise BadInput(f"{argument} = {hidden!r}", "a width, or a tuple of widths", f"give {argument}=32 or (32, 32)")
+    listed = (hidden,) if isinstance(hidden, (int, np.integer)) else tuple(hidden)
+    return tuple(whole(width, argument) for width in listed)

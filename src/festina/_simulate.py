@@ -1,0 +1,130 @@
+"""simulate(): train a setup for real, all seeds in one compiled call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import _run
+from ._errors import BadInput, Diverged
+from ._noun import is_traced, whole
+from ._objective import evidence
+from ._observables import OBSERVABLES, View, checked_names
+from ._precision import to_numpy
+from ._progress import track
+from ._setup import Discrete, Setup
+from ._spec import to_spec
+from ._trajectory import Trajectory
+from ._version import __version__
+
+
+def simulate(
+    setup: Setup,
+    seeds: int | Sequence[int] = 1,
+    observe: str | Iterable[str] | None = None,
+    *,
+    progress: bool | None = None,
+) -> Trajectory:
+    """Train `setup` from each seed and record observables at its times; axes (seed, time, …).
+
+    Args:
+        seeds: how many (0, 1, …), or a list of them.
+        observe: names of observables; None records the loss, and the modes of a linear net.
+        progress: show a bar; None shows it on a terminal only.
+
+    Ctrl-C returns what is finished, on the times that were reached. A diverging run raises
+    `Diverged` with the step, the loss and an estimate of the largest stable rate.
+    """
+    if is_traced(setup):
+        raise BadInput("a traced setup", "concrete numbers", "call simulate outside jit, grad and vmap")
+    seeds = _seed_list(seeds)
+    names = checked_names(observe, setup)
+    began = time.perf_counter()
+    with jax.enable_x64(setup.precision == "float64"):
+        view, weights = _prepared(setup, seeds)
+        run = _run.Run(setup, seeds, names, view, weights)
+        recorded, interrupted = _driven(run, setup, progress)
+    finished = min((value.shape[1] for value in recorded.values()), default=0)
+    trajectory = _labelled(setup, seeds, recorded, finished)
+    trajectory.provenance |= {"seconds": time.perf_counter() - began, "interrupted": interrupted}
+    if run.failure is not None:
+        raise _diverged(setup, seeds, run.failure, trajectory)
+    return trajectory
+
+
+def _seed_list(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    if isinstance(seeds, (int, np.integer)):
+        return tuple(range(whole(seeds, "seeds")))
+    if isinstance(seeds, str) or not hasattr(seeds, "__iter__") or not len(tuple(seeds)):
+        raise BadInput(f"seeds = {seeds!r}", "how many seeds, or a list of them", "give seeds=16 or seeds=[3, 4]")
+    return tuple(whole(seed, "seeds", least=0) for seed in seeds)
+
+
+def _prepared(setup: Setup, seeds: tuple[int, ...]) -> tuple[View, Any]:
+    """What observables look at, and initial weights with a leading seed axis, in the run's precision."""
+    full_batch = not isinstance(setup.rule, Discrete) or setup.rule.full_batch
+    # Draws are made in float64 and rounded, so that both precisions start alike.
+    with jax.enable_x64(True):
+        weights = _run.draws(setup.init, setup.net, setup.task, np.asarray(seeds))
+        modes = _run.modes_of_starts(setup.task, setup.net, weights) if setup.net.linear else None
+        view = View(setup.net, evidence(setup.net, setup.task, full_batch=full_batch), modes, setup.task.x)
+    cast = lambda leaf: np.asarray(leaf, setup.precision) if np.issubdtype(leaf.dtype, np.floating) else leaf  # noqa: E731
+    return jax.tree.map(cast, to_numpy((view, weights)))
+
+
+def _driven(run: _run.Run, setup: Setup, progress: bool | None) -> tuple[dict[str, np.ndarray], bool]:
+    """Call the compiled run block by block until it is through, diverges, or Ctrl-C."""
+    blocks: list[dict[str, np.ndarray]] = []
+    interrupted = False
+    label = f"{type(setup.net).__name__} × {len(run.seeds)}"
+    with track(label, run.total, progress) as show:
+        try:
+            while run.remaining and run.failure is None:
+                blocks.append(run.block())
+                show(run.done, f"loss {run.loss:.4g}")
+        except KeyboardInterrupt:
+            interrupted = True
+    recorded = {name: np.concatenate([block[name] for block in blocks], axis=1) for name in (blocks[0] if blocks else ())}
+    return recorded, interrupted
+
+
+def _labelled(setup: Setup, seeds: tuple[int, ...], recorded: dict[str, np.ndarray], finished: int) -> Trajectory:
+    device = jax.devices()[0]
+    return Trajectory(
+        setup.times[:finished],
+        recorded,
+        {name: ("seed", "time", *OBSERVABLES[name].axes) for name in recorded},
+        "simulate",
+        {"setup": to_spec(setup), "festina": __version__, "device": device.device_kind, "precision": setup.precision},
+        {"seed": np.asarray(seeds), **axis_names(setup)},
+    )
+
+
+def axis_names(setup: Setup) -> dict[str, Any]:
+    """The task's names for the axes that have them."""
+    named = {"input": setup.task.inputs, "feature": setup.task.features, "sample": setup.task.items}
+    return {axis: list(names) for axis, names in named.items() if names is not None}
+
+
+def _diverged(setup: Setup, seeds: tuple[int, ...], failure: _run.Failure, finished: Trajectory) -> Diverged:
+    when = f"step {failure.step}" if failure.step is not None else f"time {failure.time:g}"
+    seen = f"training diverged at {when} (seed {seeds[failure.seed]}), loss {failure.loss:.4g}"
+    rate = None
+    if isinstance(setup.rule, Discrete):
+        with jax.enable_x64(setup.precision == "float64"):
+            view, weights = _prepared(setup, (seeds[failure.seed],))
+            rate = _run.largest_stable_rate(setup, seeds[failure.seed], view, weights, failure.time)
+    if rate is None:
+        error = Diverged(seen, "a run that stays finite", "lower the learning rate, the tolerances or the initial weights")
+    else:
+        error = Diverged(
+            seen, f"lr below about {rate:.3g} (estimated from slower runs), not {setup.rule.lr:g}",
+            f"try lr = {0.5 * rate:.2g}",
+        )  # fmt: skip
+    error.step, error.loss, error.seed, error.stable_rate = failure.step or 0, failure.loss, seeds[failure.seed], rate
+    error.trajectory = finished
+    return error

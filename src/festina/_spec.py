@@ -1,0 +1,125 @@
+"""Setup to JSON and back; nothing is evaluated or unpickled."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import inits, nets, rules, tasks
+from ._errors import BadInput, UnknownName
+from ._noun import is_traced
+from ._setup import Setup, Task
+
+FORMAT = 1
+KINDS = {"net": nets, "init": inits, "rule": rules}
+
+
+def to_spec(setup: Setup) -> dict[str, Any]:
+    """The setup as plain numbers, texts, lists and dicts."""
+    if is_traced(setup):
+        raise BadInput("a setup with traced values", "concrete numbers", "write setups outside jit, grad and vmap")
+    parts = {kind: _noun_spec(getattr(setup, kind)) for kind in KINDS}
+    return {
+        "festina_setup": FORMAT,
+        "task": _task_spec(setup.task),
+        **parts,
+        "times": np.asarray(setup.requested_times).tolist(),
+        "precision": setup.precision,
+    }
+
+
+def from_spec(spec: Any) -> Setup:
+    """The setup that `to_spec` described."""
+    if not isinstance(spec, dict) or spec.get("festina_setup") != FORMAT:
+        raise BadInput(
+            f"a description with festina_setup = {spec.get('festina_setup') if isinstance(spec, dict) else spec!r}",
+            f"festina_setup = {FORMAT}",
+            "write the file with Setup.to_json of this version",
+        )
+    wanted = {"task", *KINDS, "times", "precision"}
+    if missing := wanted - set(spec):
+        raise BadInput(f"a setup without {', '.join(sorted(missing))}", f"all of {sorted(wanted)}", "add what is missing")
+    parts = {kind: _noun_from(spec[kind], kind, module) for kind, module in KINDS.items()}
+    return Setup(_task_from(spec["task"]), **parts, times=spec["times"], precision=spec["precision"])
+
+
+def to_json(setup: Setup) -> str:
+    return json.dumps(to_spec(setup))
+
+
+def from_json(text: str) -> Setup:
+    try:
+        return from_spec(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise BadInput(f"text that is not JSON: {error}", "JSON written by Setup.to_json", "check the file") from None
+
+
+def _noun_spec(noun: Any) -> dict[str, Any]:
+    return {type(noun).__name__: {f.name: _plain(getattr(noun, f.name)) for f in dataclasses.fields(noun)}}
+
+
+def _noun_from(spec: Any, kind: str, module: Any) -> Any:
+    name, arguments = _named(spec, kind)
+    if name not in module.__all__:
+        raise UnknownName.among(kind, name, module.__all__)
+    return _call(getattr(module, name), arguments, f"{kind} {name}")
+
+
+def _task_spec(task: Task) -> dict[str, Any]:
+    # The recipe counts only while it still describes the arrays.
+    if task.recipe is not None:
+        spec = {task.recipe[0]: json.loads(task.recipe[1])}
+        if _task_from(spec) == task:
+            return spec
+    names = {name: list(value) for name in ("inputs", "features") if (value := getattr(task, name)) is not None}
+    if task.samples is not None:
+        items = {} if task.items is None else {"items": list(task.items)}
+        return {"from_arrays": {"x": _plain(task.x), "y": _plain(task.y), **items, **names}}
+    moments = {"cov_yx": _plain(task.cov_yx), "cov_x": _plain(task.cov_x)}
+    if task.power is not None:
+        # A task keeps of Σʸ its trace alone.
+        moments["power"] = float(task.power)
+    return {"moments": {**moments, **names}}
+
+
+def _task_from(spec: Any) -> Task:
+    name, arguments = _named(spec, "task")
+    if name == "moments":
+        return _task_of_moments(**arguments)
+    if name not in tasks.__all__:
+        raise UnknownName.among("task", name, [*tasks.__all__, "moments"])
+    return _call(getattr(tasks, name), arguments, f"task {name}")
+
+
+def _task_of_moments(*, power: float | None = None, **arguments: Any) -> Task:
+    return dataclasses.replace(_call(tasks.from_moments, arguments, "task moments"), power=power)
+
+
+def _named(spec: Any, kind: str) -> tuple[str, dict[str, Any]]:
+    if isinstance(spec, dict) and len(spec) == 1:
+        name, arguments = next(iter(spec.items()))
+        if isinstance(arguments, dict):
+            return name, arguments
+    raise BadInput(f"{kind} described by {str(spec)[:60]}", '{"Name": {…arguments…}}', "see Setup.to_json")
+
+
+def _call(make: Any, arguments: dict[str, Any], what: str) -> Any:
+    try:
+        return make(**arguments)
+    except TypeError as error:
+        raise BadInput(f"{what}: {error}", "the arguments of its function", "see Setup.to_json") from None
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as nested lists, which Python's JSON writes and reads without loss."""
+    if isinstance(value, (np.ndarray, np.generic, jax.Array)):
+        return np.asarray(value).tolist()
+    if isinstance(value, (tuple, list)):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return value

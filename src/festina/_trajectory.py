@@ -1,0 +1,146 @@
+"""Trajectory: times, named observables, and where they came from."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._errors import BadInput, UnknownName
+
+FORMAT = "festina trajectory 1"
+
+
+class Trajectory(Mapping):
+    """Observables on a time grid: `trajectory["loss"]`, axes `seed` (if trained), `time`, ….
+
+    A theory's observables are computed when they are first asked for. `source` is the name of
+    the theory, or "simulate"; `provenance` holds the rest (setup, assumptions, versions, …).
+    """
+
+    def __init__(
+        self,
+        times: np.ndarray,
+        values: Mapping[str, Any],
+        axes: Mapping[str, tuple[str, ...]],
+        source: str,
+        provenance: Mapping[str, Any] | None = None,
+        coordinates: Mapping[str, Any] | None = None,
+    ):
+        self.times = np.asarray(times)
+        self.source = source
+        self.axes = dict(axes)
+        self.provenance = dict(provenance or {})
+        self.coordinates = {name: np.asarray(value) for name, value in (coordinates or {}).items()}
+        self._values: dict[str, Any | Callable[[], Any]] = dict(values)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._values:
+            raise UnknownName.among(f"observable of this trajectory (from {self.source})", name, self._values)
+        if callable(self._values[name]):
+            self._values[name] = self._values[name]()
+        return self._values[name]
+
+    # Mapping compares item by item, which arrays cannot answer with one truth value.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        lines = [f"Trajectory from {self.source}, {len(self.times)} times {self.times[0]:g} … {self.times[-1]:g}"]
+        lines += [f"  {name:<16} ({', '.join(self.axes[name])})" for name in self]
+        lines += [f"  {key}: {self.provenance[key]}" for key in ("note", "interrupted") if self.provenance.get(key)]
+        return "\n".join(lines)
+
+    def to_xarray(self) -> Any:
+        """All observables as an `xarray.Dataset` with named axes and coordinates."""
+        import xarray
+
+        used = {axis for name in self for axis in self.axes[name]}
+        coordinates = {axis: value for axis, value in self.coordinates.items() if axis in used}
+        return xarray.Dataset(
+            {name: (self.axes[name], np.asarray(self[name])) for name in self},
+            coords={"time": self.times, **{axis: (axis, value) for axis, value in coordinates.items()}},
+            attrs={"format": FORMAT, "source": self.source, "provenance": json.dumps(self.provenance)},
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write netCDF; the file appears whole or not at all."""
+        save_netcdf(self.to_xarray(), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trajectory:
+        """Read what `save` wrote."""
+        data = load_netcdf(path)
+        if data.attrs.get("format") != FORMAT:
+            raise BadInput(f"{path} is netCDF, but not a festina trajectory", f"a file written by Trajectory.save ({FORMAT})",
+                           "open other netCDF files with xarray.open_dataset")  # fmt: skip
+        coordinates = {str(name): value.values for name, value in data.coords.items() if name != "time"}
+        return cls(
+            data["time"].values,
+            {str(name): value.values for name, value in data.data_vars.items()},
+            {str(name): tuple(map(str, value.dims)) for name, value in data.data_vars.items()},
+            data.attrs["source"],
+            json.loads(data.attrs["provenance"]),
+            coordinates,
+        )
+
+
+def save_netcdf(data: Any, path: str | Path) -> None:
+    """Write a Dataset as netCDF through a temporary file in the same folder."""
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise BadInput(f"no folder {path.parent}", "an existing folder to write into", f"create {path.parent} first")
+    with whole_file(path) as temporary:
+        data.to_netcdf(temporary, engine="h5netcdf")
+
+
+class whole_file:  # noqa: N801, used as a verb: with whole_file(path) as temporary
+    """A temporary path that replaces `path` if the block ends well, and vanishes otherwise."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+
+    def __enter__(self) -> Path:
+        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.", suffix=self.path.suffix)
+        os.close(handle)
+        self.temporary = Path(name)
+        return self.temporary
+
+    def __exit__(self, kind, error, trace) -> None:
+        if kind is None:
+            # mkstemp makes private files; results are as readable as any other file.
+            umask = os.umask(0)
+            os.umask(umask)
+            self.temporary.chmod(0o666 & ~umask)
+            self.temporary.replace(self.path)
+        else:
+            self.temporary.unlink(missing_ok=True)
+
+
+def load_netcdf(path: str | Path) -> Any:
+    """Read a netCDF file whole, without pickle."""
+    import xarray
+
+    path = Path(path)
+    if not path.is_file():
+        raise BadInput(f"no file {path}", "a netCDF file", "check the path")
+    try:
+        with xarray.open_dataset(path, engine="h5netcdf") as data:
+            return data.load()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(
+            f"{path} cannot be read as netCDF ({str(error).splitlines()[0]})",
+            "a netCDF file written by festina",
+            "check that the file is whole and of the right kind",
+        ) from None

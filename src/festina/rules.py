@@ -1,0 +1,129 @@
+"""Rules: how weights change, and what a unit of time is.
+
+Every rule owns its clock. Gradient flow runs in τ = 1; a rule that steps with rate lr
+advances lr units of time per step, so its curves lie on those of the flow as lr → 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from ._errors import BadInput
+from ._noun import noun, positive, static, whole
+from ._setup import Discrete, Rule
+
+__all__ = ["SGD", "Adam", "GradientDescent", "GradientFlow"]
+
+
+@noun
+class GradientFlow(Rule):
+    """dW/dt = −∂loss/∂W, integrated adaptively to the stated tolerances.
+
+    `atol` must lie far below the initial weights, whose growth decides the time course.
+    In float32 both are raised to what that precision can hold.
+    """
+
+    rtol: Any = 1e-9
+    atol: Any = 1e-14
+
+    def __post_init__(self):
+        positive(self.rtol, "rtol")
+        positive(self.atol, "atol")
+
+    def on_clock(self, times: Any) -> Any:
+        return times
+
+
+@noun
+class GradientDescent(Discrete):
+    """W ← W − lr ∂loss/∂W on all samples."""
+
+    lr: Any
+
+    def __post_init__(self):
+        positive(self.lr, "lr")
+
+    def step(self, gradient, weights, state):
+        loss, slope = gradient(weights, None)
+        return _descend(weights, slope, self.lr), state, loss
+
+
+@noun
+class SGD(Discrete):
+    """W ← W − lr ∂loss/∂W on `batch` samples; each pass visits the samples in a new order.
+
+    Samples that do not fill a last batch wait for a later pass.
+    """
+
+    lr: Any
+    batch: int = static()
+    full_batch: ClassVar[bool] = False
+
+    def __post_init__(self):
+        positive(self.lr, "lr")
+        whole(self.batch, "batch")
+
+    def start(self, weights, samples, key):
+        if samples is None or self.batch > samples:
+            raise BadInput(
+                f"batch = {self.batch} for a task with {samples or 'no'} samples",
+                "at least as many samples as the batch",
+                "use a smaller batch, or rules.GradientDescent(lr)",
+            )
+        return key, jax.random.permutation(key, samples), jnp.zeros((), jnp.int32)
+
+    def step(self, gradient, weights, state):
+        key, order, begin = state
+        rows = jax.lax.dynamic_slice_in_dim(order, begin, self.batch)
+        loss, slope = gradient(weights, rows)
+        begin = begin + self.batch
+        state = jax.lax.cond(begin + self.batch > order.shape[0], _reshuffled, lambda *s: s, key, order, begin)
+        return _descend(weights, slope, self.lr), state, loss
+
+
+def _reshuffled(key, order, begin):
+    key = jax.random.split(key, 1)[0]
+    return key, jax.random.permutation(key, order.shape[0]), jnp.zeros_like(begin)
+
+
+@noun
+class Adam(Discrete):
+    """Adam [kingma2015, algorithm 1] on all samples; time is lr × steps, a convention, not a flow."""
+
+    lr: Any
+    beta1: Any = 0.9
+    beta2: Any = 0.999
+    epsilon: Any = 1e-8
+    follows_gradient: ClassVar[bool] = False
+
+    def __post_init__(self):
+        positive(self.lr, "lr")
+        positive(self.epsilon, "epsilon")
+        for name in ("beta1", "beta2"):
+            if positive(getattr(self, name), name, zero=True) >= 1:
+                raise BadInput(f"{name} = {getattr(self, name)}", f"0 <= {name} < 1", f"lower {name}")
+
+    def start(self, weights, samples, key):
+        zeros = jax.tree.map(jnp.zeros_like, weights)
+        return zeros, zeros, jnp.zeros((), jnp.int32)
+
+    def step(self, gradient, weights, state):
+        mean, square, count = state
+        loss, slope = gradient(weights, None)
+        count = count + 1
+        mean = jax.tree.map(lambda m, g: self.beta1 * m + (1 - self.beta1) * g, mean, slope)
+        square = jax.tree.map(lambda v, g: self.beta2 * v + (1 - self.beta2) * g * g, square, slope)
+        # Bias correction of both averages, which start at zero.
+        mean_scale, square_scale = 1 / (1 - self.beta1**count), 1 / (1 - self.beta2**count)
+        weights = jax.tree.map(
+            lambda w, m, v: w - self.lr * mean_scale * m / (jnp.sqrt(square_scale * v) + self.epsilon),
+            weights, mean, square,
+        )  # fmt: skip
+        return weights, (mean, square, count), loss
+
+
+def _descend(weights, slope, lr):
+    return jax.tree.map(lambda w, g: w - lr * g, weights, slope)

@@ -1,0 +1,45 @@
+"""A binary tree of items: broad distinctions are shared by many items, fine ones by few.
+
+Items are the 2^levels leaves, shown one-hot. Each node of the tree is a feature of the items
+below it, so y is a (2n − 1)-dimensional 0/1 vector. With two levels this is the canary, salmon,
+oak and rose of [jarvis2025, figure 7], after [saxe2019, figure 1].
+
+The eigenvalues of YᵀY are 2^(q−l+1) − 1, once for l = 0 and 2^(l−1) times for l = 1 … q
+(q = levels), so Σʸˣ has singular values √eigenvalue / n.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from .._noun import whole
+from .._setup import Task
+from ._recipe import recipe
+from .own_data import from_arrays
+
+ITEMS = {
+    2: ("canary", "salmon", "oak", "rose"),
+    3: ("canary", "robin", "salmon", "sunfish", "oak", "pine", "rose", "daisy"),
+}
+FEATURES = {2: ("grow", "move", "roots", "fly", "swim", "bark", "petals")}
+
+
+@recipe
+def hierarchy(levels: int = 3) -> Task:
+    """The tree with 2^levels items and 2^(levels + 1) − 1 features.
+
+    >>> hierarchy(levels=2).features
+    ('grow', 'move', 'roots', 'fly', 'swim', 'bark', 'petals')
+    """
+    levels = whole(levels, "levels", least=0)
+    count = 2**levels
+    features = np.concatenate([np.repeat(np.eye(2**level), count // 2**level, axis=1) for level in range(levels + 1)])
+    eigenvalues = np.concatenate(
+        [np.full(1 if level == 0 else 2 ** (level - 1), 2.0 ** (levels - level + 1) - 1) for level in range(levels + 1)]
+    )
+    items = ITEMS.get(levels, tuple(f"item {i}" for i in range(count)))
+    nodes = tuple(f"level {level} node {i}" for level in range(levels + 1) for i in range(2**level))
+    task = from_arrays(np.eye(count), features.T, items=items, inputs=items, features=FEATURES.get(levels, nodes))
+    return dataclasses.replace(task, stated_spectrum=np.sqrt(eigenvalues) / count)

@@ -1,0 +1,120 @@
+"""Tasks from a user's own samples or moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._errors import BadInput
+from .._noun import is_traced, real_array
+from .._setup import Task
+
+Names = Sequence[str] | None
+
+
+def from_arrays(x: Any, y: Any, *, items: Names = None, inputs: Names = None, features: Names = None) -> Task:
+    """A task from samples: rows of `x` (sample, d_in) and of `y` (sample, d_out).
+
+    `items` name the samples, `inputs` the columns of x, `features` the columns of y.
+    """
+    x, y = real_array(x, "x", ndim=2), real_array(y, "y", ndim=2)
+    if x.shape[0] != y.shape[0]:
+        raise BadInput(
+            f"x has {x.shape[0]} rows and y has {y.shape[0]}",
+            "one row of x and one row of y for every sample",
+            "check that data are rows, not columns; transpose with .T",
+        )
+    _not_empty(x, "x")
+    _not_empty(y, "y")
+    xp = jnp if is_traced(x, y) else np
+    count = x.shape[0]
+    return Task(
+        cov_yx=y.T @ x / count,
+        cov_x=x.T @ x / count,
+        x=x,
+        y=y,
+        power=xp.sum(y**2) / count,
+        items=_names(items, count, "items"),
+        inputs=_names(inputs, x.shape[1], "inputs"),
+        features=_names(features, y.shape[1], "features"),
+    )
+
+
+def from_moments(cov_yx: Any, cov_x: Any, cov_y: Any = None, *, inputs: Names = None, features: Names = None) -> Task:
+    """A task from Σʸˣ (d_out, d_in) and Σˣ (d_in, d_in); with Σʸ (d_out, d_out) the loss is absolute.
+
+    Linear networks and their theories need no more than these.
+    """
+    cov_yx, cov_x = real_array(cov_yx, "cov_yx", ndim=2), real_array(cov_x, "cov_x", ndim=2)
+    _not_empty(cov_yx, "cov_yx")
+    d_out, d_in = cov_yx.shape
+    _square(cov_x, "cov_x", d_in)
+    power = None
+    if cov_y is not None:
+        cov_y = real_array(cov_y, "cov_y", ndim=2)
+        _square(cov_y, "cov_y", d_out)
+        power = jnp.trace(cov_y) if is_traced(cov_y) else np.trace(cov_y)
+    task = Task(
+        cov_yx=cov_yx,
+        cov_x=cov_x,
+        power=power,
+        inputs=_names(inputs, d_in, "inputs"),
+        features=_names(features, d_out, "features"),
+    )
+    if not is_traced(task, cov_y):
+        _possible(task, cov_y)
+    return task
+
+
+def _possible(task: Task, cov_y: Any) -> None:
+    """Refuse moments that no data can have."""
+    # Rounding in a sum of products; far below any wrong entry that matters.
+    close = 1e-8
+    for name, matrix in (("cov_x", task.cov_x), ("cov_y", cov_y)):
+        if matrix is None:
+            continue
+        size = np.abs(matrix).max()
+        if np.abs(matrix - matrix.T).max() > close * size:
+            raise BadInput(f"{name} is not symmetric", "a matrix of second moments", f"use ({name} + {name}.T) / 2")
+        lowest = np.linalg.eigvalsh(matrix)[0]
+        if lowest < -close * size:
+            raise BadInput(
+                f"{name} has a negative eigenvalue, {lowest:.3g}", "a positive semidefinite matrix", "check the moments"
+            )
+    unexplained = np.abs(task.cov_yx - task.target() @ task.cov_x).max()
+    if unexplained > close * np.abs(task.cov_yx).max():
+        raise BadInput(
+            f"cov_yx has a part ({unexplained:.3g}) along inputs that have no variance in cov_x",
+            "cov_yx in the row space of cov_x, as for any data",
+            "compute both moments from the same samples",
+        )
+    if cov_y is not None and task.floor() < -close * np.trace(cov_y):
+        raise BadInput(
+            f"cov_y explains less than cov_yx does: the lowest loss would be {task.floor():.3g}",
+            "cov_y of the same data as cov_yx",
+            "compute all moments from the same samples",
+        )
+
+
+def _square(matrix: Any, argument: str, size: int) -> None:
+    if matrix.shape != (size, size):
+        raise BadInput(
+            f"{argument} has shape {matrix.shape}", f"shape ({size}, {size}), to match cov_yx", f"check {argument}"
+        )
+
+
+def _not_empty(array: Any, argument: str) -> None:
+    if 0 in array.shape:
+        raise BadInput(f"{argument} has shape {array.shape}", "at least one row and one column", "give some data")
+
+
+def _names(names: Names, count: int, argument: str) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    listed = tuple(str(name) for name in names)
+    if len(listed) != count or isinstance(names, str):
+        raise BadInput(f"{argument} has {len(listed)} names", f"{count} names", f"give one of {argument} per axis entry")
+    return listed

@@ -1,0 +1,91 @@
+"""A deep linear network that starts along the task's modes acts like several 1D chains.
+
+With Σʸˣ = U S Vᵀ, Σˣ = V Λ Vᵀ and layers W_l = R_l diag(b_l) R_{l−1}ᵀ (R_0 = V, R_D = U), the strengths
+b_lk of layer l in mode k obey [saxe2014, eq. 10] [jarvis2025, A.1], whatever their balance,
+
+    db_l/dt = (∏_{j≠l} b_j) (s − λ ∏_j b_j)      for each mode on its own.
+
+Symbols: b, layer strengths (layer, mode); s, singular value of Σʸˣ; λ, input variance of the mode.
+
+Convention: τ = 1. [jarvis2025, A.1] prints dW = +ε ∂L/∂W and the products in a wrong order; neither
+matters for diagonal layers once the sign is set right.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .._linalg import chain_bases, input_defect
+from .._noun import noun
+from .._setup import Setup
+from ._linear import MAP_READOUTS, LinearConstants, chain_assumption, linear_constants
+from .base import Approach, Assumption, Readout, Reduction, smooth_training
+
+__all__ = ["AlignedChains"]
+
+
+def _strengths(states: Any) -> Any:
+    return jnp.prod(states, axis=-2)
+
+
+@noun
+class AlignedChains(Reduction):
+    """Aligned layers of any balance and depth, one chain of scalars per mode; integrated."""
+
+    reference = {"saxe2014": "eq. 10", "jarvis2025": "A.1"}
+    approach = Approach("lr", (0.08, 0.04, 0.02), order=1)
+    readouts = {
+        **{
+            name: Readout(readout.axes, lambda c, b, read=readout.read: read(c, _strengths(b)))
+            for name, readout in MAP_READOUTS.items()
+        },
+        "modes": Readout(("mode",), lambda constants, states: _strengths(states)),
+        "layer_strengths": Readout(("layer", "mode"), lambda constants, states: states),
+    }
+
+    @classmethod
+    def example(cls) -> Setup:
+        from .. import inits, nets, tasks
+
+        task = tasks.hierarchy(levels=2)
+        modes = task.modes()
+        hidden = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 4)))[0]
+        weights = [0.02 * hidden @ modes.right.T, 0.3 * modes.left @ hidden.T]
+        return Setup(task, nets.DeepLinear(hidden=5), inits.Given(weights), until=24.0, points=31)
+
+    def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
+        chain = chain_assumption(setup)
+        if not chain.holds:
+            return (chain,)
+        modes = setup.modes(seed)
+        strengths, defect = chain_bases(modes, setup.weights(seed))
+
+        def fastest_rate():
+            # At the target, with the imbalance of the start kept: Σ_l ∏_{j≠l} b_j² ≥ … bounded by the largest layers.
+            layer = np.maximum(np.abs(strengths), np.abs(modes.targets()) ** (1 / len(strengths)))
+            others = np.prod(layer, axis=0) / layer
+            return float(np.max(np.sum(others**2, axis=0) * modes.variances))
+
+        return (
+            chain,
+            *smooth_training(setup, fastest_rate),
+            Assumption.at_most("shared modes", "Σˣ is diagonal in the right singular vectors of Σʸˣ",
+                               input_defect(modes, setup.task.cov_x), 1e-6),
+            Assumption.at_most("aligned", "every layer is diagonal between bases shared with its neighbours", defect, 1e-6),
+        )  # fmt: skip
+
+    def constants(self, setup: Setup, seed: Any) -> LinearConstants:
+        return linear_constants(setup, seed)
+
+    def start(self, constants):
+        return chain_bases(constants.modes, constants.weights)[0]
+
+    def field(self, constants, state):
+        modes = constants.modes
+        error = modes.singular_values - modes.variances * jnp.prod(state, axis=0)
+        # Products of the other layers, without dividing by a strength that may be zero.
+        others = [jnp.prod(jnp.delete(state, layer, axis=0), axis=0) for layer in range(state.shape[0])]
+        return jnp.stack(others) * error

@@ -1,0 +1,149 @@
+"""In a balanced deep linear network that starts along the task's modes, every mode learns alone.
+
+The map stays Σ_k a_k(t) u_k v_kᵀ, and each strength obeys [saxe2014, eq. 12] [saxe2019, eq. 5]
+
+    da/dt = D |a|^(2 − 2/D) (s − λ a),
+
+whose integral is
+
+    D = 1   a = a₀ e^(−λt) + (s/λ)(1 − e^(−λt))              [saxe_slides, "Analytic learning trajectory"]
+    D = 2   a = a₀ / (e^(−2st) + λ a₀ (1 − e^(−2st))/s)      [jarvis2025, eq. 7], in a form that cannot overflow
+    D ≥ 3   the inverse of the elementary time t(a)          [saxe2014, eq. 12 integrated]
+    D = ∞   a = (s/λ)/(1 + W[y₀ e^(y₀ − (s²/λ) t)]),  y₀ = s/(λ a₀) − 1, time in units τ/D.
+
+For a₀ < 0 and D ≥ 2 the strength tends to 0, never through it: the balanced net is stuck at its saddle.
+
+Symbols: s, singular value of Σʸˣ; λ, input variance vᵀΣˣv of the same mode; a₀, start; D, depth.
+
+Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖²; other losses only rescale time.
+
+Errata. The slides print e^(−t/τ) for D = 1, right only for λ = 1. They print the Lambert form for
+D ≥ 3 with exponent −t/τ: it is the limit D → ∞, and its exponent is −(s²/λ) t. The form printed for
+D = 2 has a pole at a finite time for a₀ < 0, where the true solution tends to 0. [jarvis2025, A.1] says
+that Σˣ does not affect the time course: at D = 2 it leaves the rate alone, not the half-time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _chain
+from .._errors import BadInput
+from .._linalg import alignment_defect, balance_defect, input_defect
+from .._noun import is_traced, noun, positive, real_array
+from .._precision import in_double
+from .._setup import Setup
+from ._linear import MAP_READOUTS, LinearConstants, chain_assumption, linear_constants
+from .base import Approach, Assumption, Readout, Theory, smooth_training
+
+__all__ = ["AlignedModes"]
+
+
+def mode(times: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, depth: float = 2) -> Any:
+    """Strength of a mode at `times`: axes of `times` first, then those of the other numbers.
+
+    `depth` is 1, 2, 3, …, or math.inf with time in units of τ/D. A start of zero stays there for
+    depth ≥ 2; a negative one decays to zero.
+
+    >>> mode([0.0, 100.0], singular_value=2.0, variance=0.5, start=1e-3, depth=2).round(6).tolist()
+    [0.001, 4.0]
+    """
+    times, s, variance, start = _checked(times, "times", singular_value, variance, start)
+    return _mode(times, s, variance, start, _checked_depth(depth))
+
+
+def time_to(strength: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, depth: float = 2) -> Any:
+    """Time at which a mode reaches `strength`; infinite if it never does.
+
+    `depth` as for `mode`; all numbers broadcast against each other.
+    """
+    strength, s, variance, start = _checked(strength, "strength", singular_value, variance, start)
+    return _time_to(strength, s, variance, start, _checked_depth(depth))
+
+
+@in_double
+def _mode(times, singular_value, variance, start, depth):
+    s, variance, start = jnp.broadcast_arrays(*map(jnp.asarray, (singular_value, variance, start)))
+    times = jnp.reshape(jnp.asarray(times), jnp.shape(times) + (1,) * s.ndim)
+    return _chain.strength(*jnp.broadcast_arrays(times, s, variance, start), depth)
+
+
+@in_double
+def _time_to(strength, singular_value, variance, start, depth):
+    numbers = jnp.broadcast_arrays(*map(jnp.asarray, (strength, singular_value, variance, start)))
+    return _chain.time_to(*numbers, depth)
+
+
+def _checked(first: Any, name: str, singular_value: Any, variance: Any, start: Any) -> tuple[Any, ...]:
+    numbers = {name: first, "singular_value": singular_value, "variance": variance, "start": start}
+    checked = tuple(real_array(value, argument) for argument, value in numbers.items())
+    if not is_traced(variance):
+        positive(np.min(checked[2]), "variance", zero=True)
+    return checked
+
+
+def _checked_depth(depth: float) -> float:
+    if depth == math.inf:
+        return math.inf
+    if isinstance(depth, bool) or not isinstance(depth, (int, float, np.number)) or depth != int(depth) or depth < 1:
+        raise BadInput(f"depth = {depth!r}", "1, 2, 3, … or math.inf", "depth counts layers: hidden layers + 1")
+    return int(depth)
+
+
+@noun
+class AlignedModes(Theory):
+    """Independent modes of a balanced, aligned deep linear network, at every depth; exact."""
+
+    reference = {"saxe2014": "eq. 12", "saxe2019": "eq. 5", "jarvis2025": "eq. 7 and A.1"}
+    approach = Approach("lr", (0.08, 0.04, 0.02), order=1)
+    readouts = {
+        **MAP_READOUTS,
+        "modes": Readout(("mode",), lambda constants, strengths: strengths),
+    }
+
+    @classmethod
+    def example(cls) -> Setup:
+        from .. import inits, nets, tasks
+
+        return Setup(tasks.hierarchy(levels=2), nets.DeepLinear(hidden=5), inits.Aligned(1e-2), until=24.0, points=31)
+
+    def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
+        chain = chain_assumption(setup)
+        if not chain.holds:
+            return (chain,)
+        modes, weights = setup.modes(seed), setup.weights(seed)
+        start = setup.net.map(weights)
+        depth = setup.net.depth
+
+        def fastest_rate():
+            largest = np.maximum(np.abs(modes.strengths(start)), np.abs(modes.targets()))
+            return float(np.max(depth * largest ** (2 - 2 / depth) * modes.variances))
+
+        return (
+            chain,
+            *smooth_training(setup, fastest_rate),
+            Assumption.at_most("shared modes", "Σˣ is diagonal in the right singular vectors of Σʸˣ",
+                               input_defect(modes, setup.task.cov_x), 1e-6),
+            Assumption.at_most("aligned", "the starting map is diagonal in the task's modes",
+                               alignment_defect(modes, start), 1e-6),
+            Assumption.at_most("balanced", "WᵀW of each layer equals WWᵀ of the one below",
+                               balance_defect(weights), 1e-6),
+        )  # fmt: skip
+
+    def constants(self, setup: Setup, seed: Any) -> LinearConstants:
+        return linear_constants(setup, seed)
+
+    def start(self, constants):
+        return constants.modes.strengths(constants.start_map)
+
+    def field(self, constants, state):
+        modes = constants.modes
+        return _chain.field(state, modes.singular_values, modes.variances, constants.depth)
+
+    def states(self, constants, times):
+        modes = constants.modes
+        return _mode(times, modes.singular_values, modes.variances, self.start(constants), constants.depth)

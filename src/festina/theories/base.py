@@ -1,0 +1,143 @@
+"""What a theory is: a small state, its law of motion and a readout.
+
+To add a theory, add one file to this folder with one final class that gives, in this order:
+
+- `reference`: where it is published, {key in references.bib: equations};
+- `example()`: a setup on which it holds;
+- `assumptions(setup, seed)`: its conditions, each *measured* on the setup;
+- `constants(setup, seed)`: the numbers that its law and readout need, as a pytree;
+- `start(constants)`: the state at time 0;
+- `field(constants, state)`: dstate/dt;
+- `states(constants, times)`: the integral, if it is known (`Theory`). A `Reduction` leaves it out,
+  and is integrated;
+- `readouts`: the observables, each from constants and states;
+- `approach`: the knob that makes training agree with it, and the rate.
+
+Every law in tests/test_theories.py then applies to it. A new theory needs no other edit than
+`python tools/listings.py`.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from .._setup import Discrete, Setup
+from ..rules import GradientDescent
+
+__all__ = ["Assumption", "Reduction", "Theory"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Assumption:
+    """One condition of a theory, measured on a setup."""
+
+    name: str
+    statement: str
+    measured: float | str
+    needed: str
+    holds: bool
+
+    @classmethod
+    def at_most(cls, name: str, statement: str, measured: float, bound: float) -> Assumption:
+        """Holds if the measured number does not exceed the bound; NaN does not hold."""
+        return cls(name, statement, float(measured), f"<= {bound:g}", bool(measured <= bound))
+
+    @classmethod
+    def that(cls, name: str, statement: str, holds: bool, measured: str, needed: str) -> Assumption:
+        """Holds by kind, not by number."""
+        return cls(name, statement, measured, needed, bool(holds))
+
+    def __str__(self) -> str:
+        measured = self.measured if isinstance(self.measured, str) else f"{self.measured:.3g}"
+        return f"{self.name}: measured {measured}, needed {self.needed}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Readout:
+    """An observable of a theory: axes after time, and a function of constants and states."""
+
+    axes: tuple[str, ...]
+    read: Callable[[Any, Any], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Approach:
+    """Training tends to the theory as `knob` falls through `values`, with an error ~ knob^order."""
+
+    knob: str
+    values: tuple[float, ...]
+    order: float
+
+
+class Theory(abc.ABC):
+    """A theory whose integral is known; see the module's docstring for what a member gives."""
+
+    reference: ClassVar[Mapping[str, str]]
+    readouts: ClassVar[Mapping[str, Readout]]
+    approach: ClassVar[Approach]
+    exact: ClassVar[bool] = True
+
+    @classmethod
+    @abc.abstractmethod
+    def example(cls) -> Setup:
+        """A setup that the theory covers."""
+
+    @abc.abstractmethod
+    def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
+        """Every condition, measured; conditions that cannot be measured after a failed one are left out."""
+
+    @abc.abstractmethod
+    def constants(self, setup: Setup, seed: Any) -> Any:
+        """What `field`, `states` and the readouts need of the setup."""
+
+    @abc.abstractmethod
+    def start(self, constants: Any) -> Any:
+        """The state at time 0."""
+
+    @abc.abstractmethod
+    def field(self, constants: Any, state: Any) -> Any:
+        """dstate/dt."""
+
+    @abc.abstractmethod
+    def states(self, constants: Any, times: Any) -> Any:
+        """The states at `times`, time first."""
+
+    def turned(self, value: float) -> Setup:
+        """The example with the knob of `approach` at `value`; here the learning rate."""
+        setup = self.example()
+        slowest = max(self.approach.values)
+        times = slowest * (setup.times / slowest).round()
+        return setup.replace(rule=GradientDescent(value), times=times[1:])
+
+
+class Reduction(Theory):
+    """A theory whose integral is not known: the same object, integrated to the stated tolerances."""
+
+    exact: ClassVar[bool] = False
+    rtol: ClassVar[float] = 1e-10
+    atol: ClassVar[float] = 1e-14
+
+    def states(self, constants: Any, times: Any) -> Any:
+        from .._integrate import along
+
+        return along(
+            lambda state: self.field(constants, state), self.start(constants), times, rtol=self.rtol, atol=self.atol
+        )
+
+
+def smooth_training(setup: Setup, fastest_rate: Callable[[], float]) -> tuple[Assumption, ...]:
+    """That the rule follows the flow: all samples, along the gradient, in small steps.
+
+    `fastest_rate()` is the largest rate of the theory; steps as long as 2/rate diverge, and the error
+    against the flow is of the order of lr × rate.
+    """
+    rule = setup.rule
+    if isinstance(rule, Discrete) and not (rule.full_batch and rule.follows_gradient):
+        return (
+            Assumption.that("gradient", "steps follow the full gradient", False, repr(rule), "GradientFlow or GradientDescent"),
+        )
+    step = float(rule.lr) if isinstance(rule, Discrete) else 0.0
+    return (Assumption.at_most("small steps", "lr × fastest rate is small", step and step * fastest_rate(), 0.2),)
