@@ -1,6 +1,6 @@
 """One web page for a run of experiments: every finding, its figure and its claims, in a single file.
 
-It loads nothing, and its security policy says so. Every text of a report passes `escape`, `_text` or `_value`.
+It loads nothing, by its own security policy. Every text of a report passes `escape`, `_text` or `_value`.
 """
 
 import base64
@@ -35,8 +35,8 @@ def render(
     reports: list[dict], figures: dict[str, str], *, title: str = "festina", failures: Mapping[str, str] = {}
 ) -> str:
     """The whole page. `figures` holds SVG documents and `failures` error texts, both by experiment name."""
-    names = [r["experiment"] for r in reports] + list(failures)
-    slugs = ["run-" + re.sub(r"\W+", "-", name, flags=re.ASCII) for name in names]
+    names = (*(r["experiment"] for r in reports), *failures)
+    slugs = ["run-" + re.sub(r"[^A-Za-z0-9_]+", "-", name) for name in names]
     anchors = [slug if slugs.index(slug) == i else f"{slug}-{i}" for i, slug in enumerate(slugs)]
     figured = [(r, figures.get(r["experiment"], "")) for r in reports]
     sections = [_section(*pair, anchor) for pair, anchor in zip(figured, anchors, strict=False)]
@@ -52,8 +52,7 @@ def render(
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title><link rel="icon" href="data:,">
 <style>{style}</style><script>{script}</script>
-<body><a class="skip" href="#main">Skip to the experiments</a>
-<header><button id="theme" type="button" hidden>◐</button>
+<body><a class="skip" href="#main">Skip to the experiments</a><header><button id="theme" hidden>◐</button>
 <svg class="emblem" viewBox="0 0 64 24" aria-hidden="true"><path d="M1 22C36 22 28 2 63 2"/></svg>
 <h1>{escape(title)}</h1>{_summary(reports, len(failures))}
 {_contents(reports, failures, anchors)}</header>
@@ -185,7 +184,7 @@ def _figure(svg: str, anchor: str, finding: str) -> str:
     width, _ = root.attrib.pop("width", "100%"), root.attrib.pop("height", "")
     _adopt(root, f"{anchor}-figure")
     label = root.get("aria-label", f"Figure: {finding}")
-    root.attrib |= {"id": f"{anchor}-figure", "role": "img", "aria-label": label, "style": f"width:{width}"}
+    root.attrib |= {"id": f"{anchor}-figure", "role": "img", "aria-label": label, "style": f"--width:{width}"}
     return f"<figure>{ElementTree.tostring(root, 'unicode')}</figure>\n"
 
 

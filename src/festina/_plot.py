@@ -48,7 +48,7 @@ def new_figure(rows: int = 1, columns: int = 1, *, width: float = 4.2, height: f
 def trained(axes: Any, times: Any, values: Any, *, colour: str, label: str | None = None) -> None:
     """Training, one pale line per seed; `values` is (seed, time)."""
     for number, line in enumerate(np.atleast_2d(values)):
-        axes.plot(times, line, color=colour, alpha=0.35, lw=4, solid_capstyle="round", label=label if number == 0 else None)
+        axes.plot(times, line, color=_paler(colour), lw=4, solid_capstyle="round", label=label if number == 0 else None)
 
 
 def predicted(axes: Any, times: Any, values: Any, *, colour: str, label: str | None = None) -> None:
@@ -62,11 +62,18 @@ def _darker(colour: str) -> tuple[float, ...]:
     return tuple(0.6 * part for part in to_rgb(colour))
 
 
+def _paler(colour: str) -> tuple[float, ...]:
+    # Mixed with white instead of transparent: many seeds on top of each other stay pale.
+    from matplotlib.colors import to_rgb
+
+    return tuple(0.45 * part + 0.55 for part in to_rgb(colour))
+
+
 def legend_of_kinds(axes: Any, **options: Any) -> None:
     """Say once which line is which."""
     from matplotlib.lines import Line2D
 
-    lines = [Line2D([], [], color="0.3", alpha=0.35, lw=4), Line2D([], [], color="0.1", lw=1.3, ls=(0, (4, 2)))]
+    lines = [Line2D([], [], color="0.75", lw=4), Line2D([], [], color="0.1", lw=1.3, ls=(0, (4, 2)))]
     axes.legend(lines, ["training", "theory"], **options)
 
 

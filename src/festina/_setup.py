@@ -159,7 +159,7 @@ class Setup:
     """Task, net, init and rule on one time grid; frozen, JSON-able, a pytree.
 
     The grid is given as `times`, or as `until` with `points` and `spacing`, or as `until`
-    with `every` (steps of the rule). Without any of them it runs linearly to twenty time
+    with `every` (steps of the rule). Without any of them it runs linearly to twelve time
     constants of the slowest mode. `setup.times` are these times on the rule's clock.
     """
 
@@ -328,7 +328,7 @@ def _default_horizon(task: Task) -> float:
     kept = modes.singular_values > 1e-6 * modes.singular_values[0]
     if not kept.any():
         return 1.0
-    return float(20 * np.max(np.maximum(1 / modes.singular_values[kept], 0.5 / modes.variances[kept])))
+    return float(12 * np.max(np.maximum(1 / modes.singular_values[kept], 0.5 / modes.variances[kept])))
 
 
 def layer_shapes(d_in: int, hidden: Sequence[int], d_out: int) -> tuple[tuple[int, int], ...]:

@@ -1,0 +1,284 @@
+"""Experiment, Claim, Result and Report; run() walks the line from one to the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from importlib import metadata, resources
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from . import experiments
+from ._errors import BadInput, UnknownName
+from ._noun import whole
+from ._references import formatted
+from ._setup import Setup
+from ._trajectory import Trajectory, load_netcdf, save_netcdf, whole_file
+from ._version import __version__
+
+SOURCES = ("paper", "festina")
+FILES = ("report.json", "data.nc", "figure.svg", "figure.png")
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A statement with a measured and a required value.
+
+    `source` says whose claim it is; `expected` is false for a paper's claim that is known not to
+    reproduce, and then `reason` says why.
+    """
+
+    text: str
+    measured: float | str
+    required: str
+    holds: bool
+    source: str = "festina"
+    expected: bool = True
+    reason: str = ""
+    fitted: bool = False
+
+    def __post_init__(self):
+        if self.source not in SOURCES:
+            raise BadInput(f"source = {self.source!r}", f"one of {SOURCES}", "say whose claim it is")
+        if not self.expected and not self.reason:
+            raise BadInput(f"claim {self.text!r} is expected to fail", "a reason", "say why it does not reproduce")
+
+    @classmethod
+    def at_most(cls, text: str, measured: float, bound: float, **options: Any) -> Claim:
+        return cls(text, float(measured), f"<= {bound:g}", bool(measured <= bound), **options)
+
+    @classmethod
+    def at_least(cls, text: str, measured: float, bound: float, **options: Any) -> Claim:
+        return cls(text, float(measured), f">= {bound:g}", bool(measured >= bound), **options)
+
+    @classmethod
+    def between(cls, text: str, measured: float, low: float, high: float, **options: Any) -> Claim:
+        return cls(text, float(measured), f"{low:g} … {high:g}", bool(low <= measured <= high), **options)
+
+    @property
+    def as_expected(self) -> bool:
+        return self.holds == self.expected
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What an experiment's `run` returns: labelled data, the setups, the theories' trajectories."""
+
+    data: Any
+    setups: Mapping[str, Setup] = dataclasses.field(default_factory=dict)
+    theories: Mapping[str, Trajectory] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """One file of `festina.experiments`: its docstring is the finding; `run`, `claims`, `figure`, `QUICK`."""
+
+    name: str
+    module: ModuleType
+
+    @classmethod
+    def named(cls, name: str) -> Experiment:
+        if name not in experiments.__all__:
+            raise UnknownName.among("experiment", name, experiments.__all__)
+        return cls(name, importlib.import_module(f"festina.experiments.{name}"))
+
+    @property
+    def finding(self) -> str:
+        return " ".join((self.module.__doc__ or "").split("\n\n")[0].split())
+
+    @property
+    def description(self) -> str:
+        return "\n\n".join(" ".join(p.split()) for p in (self.module.__doc__ or "").split("\n\n")[1:]).strip()
+
+    @property
+    def reference(self) -> list[dict[str, str]]:
+        return [{"key": k, "where": v, "text": formatted(k)} for k, v in self.module.REFERENCE.items()]
+
+    def parameters(self, quick: bool = False) -> dict[str, Any]:
+        """Parameters with the full preset's values, or the quick one's; the seed is not among them."""
+        signature = inspect.signature(self.module.run)
+        full = {name: p.default for name, p in signature.parameters.items() if name != "seed"}
+        return full | (self.module.QUICK if quick else {})
+
+    def with_parameters(self, quick: bool, changes: Mapping[str, Any]) -> dict[str, Any]:
+        values = self.parameters(quick)
+        for name in changes:
+            if name not in values:
+                raise UnknownName.among(f"parameter of {self.name}", name, values)
+        return values | dict(changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """Figure, claims and provenance of one run of an experiment."""
+
+    experiment: Experiment
+    result: Result
+    claims: tuple[Claim, ...]
+    facts: Mapping[str, Any]
+
+    @property
+    def as_expected(self) -> bool:
+        return all(claim.as_expected for claim in self.claims)
+
+    def figure(self) -> Any:
+        """The experiment's figure, drawn anew from the data."""
+        from ._plot import styled
+
+        with styled():
+            return self.experiment.module.figure(self.result)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What report.json holds."""
+        return {**self.facts, "claims": [_json_safe(dataclasses.asdict(claim)) for claim in self.claims]}
+
+    def save(self, folder: str | Path) -> Path:
+        """Write report.json, data.nc, figure.svg and figure.png; report.json last, as the sign of completion."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_netcdf(self.result.data, folder / "data.nc")
+        from ._plot import styled
+
+        figure = self.figure()
+        with styled():
+            with whole_file(folder / "figure.svg") as path:
+                figure.savefig(path, metadata={"Date": None})
+            with whole_file(folder / "figure.png") as path:
+                figure.savefig(path)
+        with whole_file(folder / "report.json") as path:
+            path.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        return folder
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Report:
+        """Read what `save` wrote."""
+        folder = Path(folder)
+        facts = read_json(folder / "report.json")
+        claims = tuple(Claim(**claim) for claim in facts.pop("claims"))
+        return cls(Experiment.named(facts["experiment"]), Result(load_netcdf(folder / "data.nc")), claims, facts)
+
+    def __repr__(self) -> str:
+        lines = [f"{self.experiment.name}: {self.experiment.finding}"]
+        for claim in self.claims:
+            mark = "✓" if claim.holds else "✗"
+            note = "" if claim.as_expected else "   ← not as expected"
+            if not claim.expected and claim.as_expected:
+                note = f"   (known not to reproduce: {claim.reason})"
+            lines.append(f"  {mark} {claim.text}: {show_number(claim.measured)} ({claim.required}){note}")
+        return "\n".join(lines)
+
+
+def run(name: str, *, quick: bool = False, seed: int = 0, out: str | Path | None = None, **parameters: Any) -> Report:
+    """Run an experiment and return its report; with `out`, also write it there.
+
+    `parameters` change single values of the preset.
+    """
+    experiment = Experiment.named(name)
+    values = experiment.with_parameters(quick, parameters)
+    seed = whole(seed, "seed", least=0)
+    preset = "custom" if parameters else "quick" if quick else "full"
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    began = time.perf_counter()
+    result = experiment.module.run(**values, seed=seed)
+    claims = tuple(experiment.module.claims(result))
+    facts = {
+        "experiment": name,
+        "finding": experiment.finding,
+        "description": experiment.description,
+        "reference": experiment.reference,
+        "preset": preset,
+        "parameters": json.loads(json.dumps(values)),
+        "seed": seed,
+        "setup": {label: json.loads(setup.to_json()) for label, setup in result.setups.items()},
+        "assumptions": [_assumptions(label, trajectory) for label, trajectory in result.theories.items()],
+        "started": started,
+        "seconds": round(time.perf_counter() - began, 3),
+        "outcome": "as expected" if all(claim.as_expected for claim in claims) else "differs",
+        "versions": versions(),
+        "device": _device(),
+        "digest": digest(name, values, seed),
+    }
+    report = Report(experiment, result, claims, _json_safe(facts))
+    if out is not None:
+        report.save(out)
+    return report
+
+
+def digest(name: str, parameters: Mapping[str, Any], seed: int) -> str:
+    """Names the inputs of a run: experiment, parameters, seed, and the code."""
+    inputs = json.dumps([name, parameters, seed, _code()], sort_keys=True)
+    return hashlib.sha256(inputs.encode()).hexdigest()
+
+
+@functools.cache
+def _code() -> str:
+    """Fingerprint of festina's own sources, so that changed code is run again."""
+    total = hashlib.sha256()
+    root = Path(str(resources.files("festina")))
+    for path in sorted(root.rglob("*.py")):
+        total.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return total.hexdigest()
+
+
+def is_done(folder: Path, wanted: str) -> bool:
+    """Whether a folder holds a whole report of the same inputs."""
+    if not all((folder / file).is_file() for file in FILES):
+        return False
+    try:
+        return read_json(folder / "report.json").get("digest") == wanted
+    except BadInput:
+        return False
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path} cannot be read ({error})", "a report.json written by festina", "run the experiment again") from None
+    if not isinstance(value, dict) or "experiment" not in value or "claims" not in value:
+        raise BadInput(f"{path} is JSON, but no festina report", "a report.json written by festina", "check the folder")
+    return value
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a result depends on."""
+    named = ("jax", "jaxlib", "diffrax", "numpy", "scipy", "xarray", "matplotlib")
+    return {"festina": __version__, "python": platform.python_version(), **{n: metadata.version(n) for n in named}}
+
+
+def _device() -> str:
+    import jax
+
+    devices = jax.devices()
+    return f"{len(devices)} × {devices[0].device_kind}"
+
+
+def _assumptions(label: str, trajectory: Trajectory) -> dict[str, Any]:
+    facts = trajectory.provenance
+    return {"theory": trajectory.source, "label": label, "exact": facts["exact"], "note": facts["note"], "assumptions": facts["assumptions"]}
+
+
+def _json_safe(value: Any) -> Any:
+    """JSON has no NaN and no infinity; they are written as texts."""
+    if isinstance(value, Mapping):
+        return {key: _json_safe(v) for key, v in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_json_safe(v) for v in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else str(float(value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def show_number(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.4g}"

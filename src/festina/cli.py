@@ -1,0 +1,175 @@
+"""The command line: a client that owns no science. Everything heavy is imported inside a command."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ._version import __version__
+
+app = typer.Typer(
+    help="How neural networks learn: theory beside training.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+Json = Annotated[bool, typer.Option("--json", help="Write JSON for a machine.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"festina {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """How neural networks learn: theory beside training."""
+
+
+@app.command(name="list")
+def list_(as_json: Json = False) -> None:
+    """List experiments, theories, tasks, nets, inits and rules."""
+    from ._catalogue import catalogue
+
+    found = catalogue()
+    if as_json:
+        _echo_json(found)
+        return
+    for kind, members in found.items():
+        typer.echo(f"\n{kind}")
+        for name, line in members.items():
+            typer.echo(f"  {name:<34} {line}")
+
+
+@app.command()
+def show(name: Annotated[str, typer.Argument(help="A name from `festina list`.")], as_json: Json = False) -> None:
+    """Show what is known about one experiment, theory, task, net, init or rule."""
+    from ._catalogue import describe
+
+    found = describe(name)
+    if as_json:
+        _echo_json(found)
+        return
+    typer.echo(f"{found['name']} ({found['kind']})\n\n{found['text']}")
+    for heading in ("parameters", "quick", "reference", "example"):
+        if found.get(heading):
+            typer.echo(f"\n{heading}:")
+            for key, value in found[heading].items():
+                typer.echo(f"  {key}: {value}")
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(help="An experiment from `festina list`.")],
+    out: Annotated[Path, typer.Option(help="Folder for report.json, data.nc, figure.svg and figure.png.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Use the quick preset.")] = False,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Run one experiment and write its report. Any parameter can be given as --parameter value."""
+    from ._parameters import parse
+    from ._report import Experiment
+    from ._report import run as run_experiment
+
+    changes = parse(context.args, Experiment.named(name).parameters())
+    _writable(out)
+    _use_all_cores()
+    report = run_experiment(name, quick=quick, seed=seed, out=out, **changes)
+    if as_json:
+        _echo_json(report.to_dict())
+    else:
+        typer.echo(repr(report))
+        typer.echo(f"\nReport: {out / 'report.json'}\nFigure: {out / 'figure.png'}")
+    raise typer.Exit(0 if report.as_expected else 1)
+
+
+@app.command()
+def reproduce(
+    names: Annotated[list[str] | None, typer.Argument(help="Experiments; all of them if none is named.")] = None,
+    quick: Annotated[bool, typer.Option("--quick/--full", help="Small sizes (minutes), or the papers' own.")] = True,
+    out: Annotated[Path, typer.Option(help="Folder for the page and for one folder per experiment.")] = Path("reproduction"),
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Run every experiment, check every claim, and write a page about it."""
+    from ._reproduce import reproduce as reproduce_all
+
+    _writable(out)
+    _use_all_cores()
+    summary = reproduce_all(names or (), quick=quick, out=out, seed=seed, tell=lambda text: typer.echo(text, err=as_json))
+    if as_json:
+        facts = {"done": summary.done, "kept": summary.kept, "differing": summary.differing, "failures": summary.failures}
+        _echo_json({**facts, "as_expected": summary.as_expected, "page": str(summary.page)})
+    else:
+        outcome = "every outcome is as expected" if summary.as_expected else "some outcomes differ from what is expected"
+        typer.echo(f"\n{len(summary.done)} experiments, {len(summary.failures)} failures: {outcome}.")
+        typer.echo(f"Report: {summary.page.resolve()}")
+    raise typer.Exit(0 if summary.as_expected else 1)
+
+
+@app.command()
+def doctor(as_json: Json = False) -> None:
+    """Show versions, devices, precision and caches."""
+    from ._catalogue import health
+
+    found = health()
+    if as_json:
+        _echo_json(found)
+        return
+    for key, value in found.items():
+        typer.echo(f"{key}: {value}" if not isinstance(value, dict) else f"{key}:")
+        for name, inner in value.items() if isinstance(value, dict) else ():
+            typer.echo(f"  {name}: {inner}")
+
+
+def _writable(out: Path) -> None:
+    from ._errors import BadInput
+
+    nearest = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise BadInput(f"--out {out}: {nearest} is {'not writable' if nearest.is_dir() else 'a file'}", "a folder that can be written", "choose another --out")
+
+
+def _use_all_cores() -> None:
+    """One JAX device per core, so that seeds run side by side; a user's own setting wins."""
+    import jax
+
+    if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or "JAX_NUM_CPU_DEVICES" in os.environ:
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    jax.config.update("jax_num_cpu_devices", cores)
+
+
+def _echo_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=False))
+
+
+def main() -> None:
+    """Entry point: errors as three plain parts, tracebacks with --debug only."""
+    from ._errors import FestinaError
+
+    try:
+        app()
+    except KeyboardInterrupt:
+        typer.echo("interrupted; what is finished is kept, and the same command goes on from there", err=True)
+        sys.exit(130)
+    except FestinaError as error:
+        if "--debug" in sys.argv:
+            raise
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
