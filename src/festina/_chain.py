@@ -60,11 +60,11 @@ from scipy.special import roots_jacobi
 Number = Float[Array, "..."]
 
 _NODES = 14  # in every use the nearest singularity makes the error 6^(-2 nodes) or less
-_BISECTIONS = 24  # leaves Newton's method within its region of convergence
-_NEWTON_STEPS = 6
-_PHI_SERIES = np.array([1 / math.factorial(n + 1) for n in reversed(range(16))])
+_BISECTIONS = 24  # then Newton's method converges
+_ITERATIONS = 30
 
 
+@functools.partial(jax.jit, static_argnames="depth")
 def strength(
     t: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, start: ArrayLike, depth: float
 ) -> Number:
@@ -77,13 +77,16 @@ def strength(
     # At zero nothing moves, but the clock rate |a0|^m has no derivative there.
     size = jnp.where(start == 0, 1.0, jnp.abs(start))
     w, elapsed = v * size, c * size**m * t
-    has_exploded = (w == 0) & (s * elapsed >= _longest_rise(m, t.dtype))
+    # Without variance a deep chain blows up at m s T = 1; two layers only outgrow the dtype.
+    limit = m or 1 / math.log(jnp.finfo(t.dtype).max)
+    has_exploded = (w == 0) & (limit * s * elapsed >= 1)
     elapsed = jnp.where(has_exploded, 0.0, elapsed)
     theta = elapsed if depth == 2 else _two_layer_time(elapsed, s, w, m)
     moved = jnp.where(start == 0, start, start * _growth(theta, s, w))
     return jnp.where(has_exploded & (start != 0), jnp.sign(start) * jnp.inf, moved)
 
 
+@functools.partial(jax.jit, static_argnames="depth")
 def time_to(
     target: ArrayLike,
     singular_value: ArrayLike,
@@ -102,7 +105,7 @@ def time_to(
         size = jnp.where(start == 0, 1.0, jnp.abs(start))
         has_same_sign = target * jnp.sign(start) > 0
         rho, w = jnp.where(has_same_sign, jnp.abs(target) / size, 1.0), v * size
-        delta, is_ahead = _pace(rho - 1, s - w * rho)
+        delta, is_ahead = _pace(rho - 1, s - v * jnp.abs(target))
         is_ahead &= has_same_sign
         theta = _two_layer_time_to(rho, delta, s, w)
         time = _elapsed(theta, s, w, m) / (c * size**m)
@@ -129,12 +132,6 @@ def _clock_constants(depth: float) -> tuple[float, float]:
     return (1.0, 1.0) if depth == math.inf else (float(depth), 1 - 2 / depth)
 
 
-def _longest_rise(m: float, dtype: jnp.dtype) -> float:
-    """s T at which a chain without variance outgrows the dtype: 1/m, unless m is zero."""
-    log_max = math.log(jnp.finfo(dtype).max)
-    return log_max if m == 0 else -math.expm1(-m * log_max) / m
-
-
 def _growth(theta: Number, s: Number, w: Number) -> Number:
     """Two-layer curve rho(theta) = a / a0."""
     # For s < 0 multiplied through by e^(s theta), so nothing overflows.
@@ -143,11 +140,12 @@ def _growth(theta: Number, s: Number, w: Number) -> Number:
     return backward / (forward + w * _saturating_time(theta, jnp.where(s < 0, -s, s)))
 
 
-def _saturating_time(t: Number, rate: Number) -> Number:
+def _saturating_time(t: Number | float, rate: Number | float) -> Number:
     """Phi(t, rate) = (1 - e^(-rate t)) / rate, also at rate = 0."""
     x = rate * t
     is_small = jnp.abs(x) < 0.5
-    series = jnp.polyval(_PHI_SERIES.astype(x.dtype), -jnp.where(is_small, x, 0.0))
+    small = jnp.where(is_small, x, 0.0)
+    series = functools.reduce(lambda total, n: 1 - small / n * total, range(17, 1, -1), 1.0)
     safe_rate = jnp.where(is_small, 1.0, rate)
     # Not expm1: its derivative is expm1 + 1, which loses the digits of a small exponential.
     return jnp.where(is_small, t * series, (1 - jnp.exp(-safe_rate * t)) / safe_rate)
@@ -182,36 +180,29 @@ def _two_layer_time(elapsed: Number, s: Number, w: Number, m: float) -> Number:
     def residual(theta):
         return _elapsed(theta, s, w, m) - elapsed
 
-    def solve(residual, _):
-        return _find_root(residual, elapsed, *_bracket(elapsed, s, w, m))
+    def step(index, state):
+        theta, lower, upper = state
+        value = residual(theta)
+        lower, upper = jnp.where(value < 0, theta, lower), jnp.where(value < 0, upper, theta)
+        newton = theta - value * _growth(theta, s, w) ** m
+        # The geometric mean first, as the bracket spans many decades.
+        middle = jnp.sqrt(lower) * jnp.sqrt(upper)
+        guess = jnp.where(index < _BISECTIONS, middle, newton)
+        return jnp.clip(guess, lower, upper), lower, upper
+
+    def solve(_, guess):
+        return lax.fori_loop(0, _ITERATIONS, step, (guess, *_bracket(elapsed, s, w, m)))[0]
 
     return lax.custom_root(residual, elapsed, solve, lambda slope, y: y / slope(jnp.ones_like(y)))
 
 
 def _bracket(elapsed: Number, s: Number, w: Number, m: float) -> tuple[Number, Number]:
-    """Bounds on log(theta / T), the mean of rho^m on a log scale: rho is monotone."""
+    """Bounds on theta: theta / T is the mean of rho^m, which starts at 1 and is monotone."""
     drift = m * (s - w) * elapsed
-    with_constant_pull = jnp.where(drift < 1, -jnp.log1p(-drift), jnp.inf)
-    at_target = jnp.where(s > w, m * (jnp.log(s) - jnp.log(w)), jnp.inf)
-    bound = jnp.minimum(with_constant_pull, at_target)
-    return jnp.minimum(bound, 0.0), jnp.maximum(bound, 0.0)
-
-
-def _find_root(residual, scale: Number, lower: Number, upper: Number) -> Number:
-    """Zero of an increasing function of scale e^x with x between the bounds."""
-
-    def bisect(_, bounds):
-        middle = (bounds[0] + bounds[1]) / 2
-        is_below = residual(scale * jnp.exp(middle)) < 0
-        return jnp.where(is_below, middle, bounds[0]), jnp.where(is_below, bounds[1], middle)
-
-    def polish(_, theta):
-        value, slope = jax.jvp(residual, (theta,), (jnp.ones_like(theta),))
-        return jnp.clip(theta - value / slope, low, high)
-
-    lower, upper = lax.fori_loop(0, _BISECTIONS, bisect, (lower, upper))
-    low, high = scale * jnp.exp(lower), scale * jnp.exp(upper)
-    return lax.fori_loop(0, _NEWTON_STEPS, polish, (low + high) / 2)
+    at_first_pull = jnp.where(drift < 1, 1 / (1 - drift), jnp.inf)
+    at_target = jnp.where(s > w, (s / w) ** m, jnp.inf)
+    bound = elapsed * jnp.minimum(at_first_pull, at_target)
+    return jnp.minimum(elapsed, bound), jnp.maximum(elapsed, bound)
 
 
 def _elapsed(theta: Number, s: Number, w: Number, m: float) -> Number:
@@ -220,10 +211,8 @@ def _elapsed(theta: Number, s: Number, w: Number, m: float) -> Number:
     short = jnp.where(is_short, theta, 0.0)
     # Over a short path the zones would cancel; the mean of the integrand keeps all digits.
     directly = short * _gauss_sum(lambda u: _growth(short * u, s, w) ** -m, short.dtype)
-    long, s, w = (
-        jnp.where(is_short, safe, value) for safe, value in ((1.0, theta), (1.0, s), (0.0, w))
-    )
-    return jnp.where(is_short, directly, _elapsed_through_zones(long, s, w, m))
+    long = _choose(~is_short, (theta, 1), (s, 1), (w, 0))
+    return jnp.where(is_short, directly, _elapsed_through_zones(*long, m))
 
 
 def _elapsed_through_zones(theta: Number, s: Number, w: Number, m: float) -> Number:

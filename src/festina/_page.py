@@ -142,9 +142,14 @@ def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) ->
 
 def _command(report: Report) -> str:
     chosen = report["parameters"].items() if report["preset"] == "custom" else ()
-    words = [word for name, value in chosen for word in ("--set", f"{name}={json.dumps(value)}")]
+    words = [word for name, value in chosen for word in (f"--{name}", _option(value))]
     words += [*["--quick"] * (report["preset"] == "quick"), "--seed", str(report["seed"]), "--out", "report"]
     return shlex.join(["festina", "run", report["experiment"], *words])
+
+
+def _option(value: Any) -> str:
+    """A parameter as the command line reads it: lists are joined by commas."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _references(references: Iterable[Report]) -> str:

@@ -95,11 +95,13 @@ class Experiment:
 
     @property
     def finding(self) -> str:
-        return " ".join((self.module.__doc__ or "").split("\n\n")[0].split())
+        """The first sentence of the file."""
+        return " ".join((inspect.getdoc(self.module) or "").split("\n\n")[0].split())
 
     @property
     def description(self) -> str:
-        return "\n\n".join(" ".join(p.split()) for p in (self.module.__doc__ or "").split("\n\n")[1:]).strip()
+        """What follows the finding: paragraphs, and indented formulas."""
+        return (inspect.getdoc(self.module) or "").partition("\n\n")[2].strip()
 
     @property
     def reference(self) -> list[dict[str, str]]:
@@ -207,6 +209,7 @@ def run(name: str, *, quick: bool = False, seed: int = 0, out: str | Path | None
         "outcome": "as expected" if all(claim.as_expected for claim in claims) else "differs",
         "versions": versions(),
         "device": _device(),
+        "precision": ", ".join(sorted({setup.precision for setup in result.setups.values()})),
         "digest": digest(name, values, seed),
     }
     report = Report(experiment, result, claims, _json_safe(facts))

@@ -164,9 +164,15 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("interrupted; what is finished is kept, and the same command goes on from there", err=True)
         sys.exit(130)
-    except FestinaError as error:
+    except Exception as error:
         if "--debug" in sys.argv:
             raise
+        if not isinstance(error, FestinaError):
+            error = FestinaError(
+                f"an error inside festina, {type(error).__name__}: {error}",
+                "a run without one",
+                "run the command again as `festina --debug …` and report what it prints",
+            )
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
 

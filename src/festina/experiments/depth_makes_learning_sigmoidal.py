@@ -1,0 +1,203 @@
+"""A shallow network learns along an exponential; depth adds a saddle point and makes the curve sigmoidal.
+
+One mode of a deep linear network is a chain of scalar weights. A shallow chain (D = 1) has no saddle and
+is fastest at the start. From two layers on the origin is a saddle: learning waits there, accelerates and
+saturates. The closed form of every depth is checked against gradient descent, at the rate at which descent
+tends to the flow. Time is measured in units τ/D, as if the learning rate were divided by the depth.
+
+The slides print closed forms for D = 1, D = 2 and D ≥ 3, without a unit of time for the last; τ/D is its best
+reading. The second is right. The first lacks the input
+variance in its exponent, and the third is the limit of infinite depth, without s²/λ in its exponent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import inits, nets, rules, tasks
+from .._plot import COLOURS, legend_of_kinds, new_figure, predicted, trained
+from .._report import Claim, Result
+from .._setup import Setup
+from .._simulate import simulate
+from .._solve import solve
+from ..theories.aligned_modes import mode, time_to
+
+REFERENCE = {"saxe_slides": "“Error surface”, “Analytic learning trajectory”", "saxe2014": "figures 1 and 2"}
+QUICK = dict(lr=0.04, points=120)
+DEEPER = (50, 100, 200)  # depths at which the approach to infinite depth is read off
+
+
+def run(
+    *, depths=(1, 2, 3, 10), singular_value=1.5, variance=0.5, start=0.05, until=20.0, lr=0.01, points=400, seed=0
+) -> Result:
+    task = tasks.from_moments([[singular_value]], [[variance]], [[singular_value**2 / variance]])
+    setups, theories, curves, order = {}, {}, {"theory": [], "training": []}, []
+    # Whole steps of the slowest rate, so that every rate of the series visits the same times.
+    times = np.unique(np.round(np.linspace(0, until, points) / lr)) * lr
+    for depth in depths:
+        errors = []
+        for rate in (lr, lr / 2, lr / 4):
+            setup = Setup(task, nets.DeepLinear((1,) * (depth - 1)), inits.Aligned(start),
+                          rules.GradientDescent(rate / depth), times=times / depth)  # fmt: skip
+            theory, training = solve(setup, "AlignedModes"), simulate(setup, [seed], "modes")
+            errors.append(np.abs(training["modes"][0] - theory["modes"]).max())
+        order.append(np.log2(np.array(errors[:-1]) / errors[1:]))
+        curves["theory"].append(theory["modes"][:, 0])
+        curves["training"].append(training["modes"][0, :, 0])
+        setups[f"depth {depth}"], theories[f"depth {depth}"] = setup, theory
+    paths = _paths(task, singular_value / variance)
+    return Result(_labelled(depths, times, curves, order, paths, singular_value, variance, start), setups, theories)
+
+
+def _paths(task, target):
+    """Descent of a two-layer chain from four starts, (start, time, layer): the layers need not be balanced."""
+    reach = np.sqrt(target)
+    starts = ((0.02, 0.02), (-1.0, -0.9), (-1.3, 1.1), (1.2, -1.4))
+
+    def path(lower, upper):
+        given = inits.Given([[[reach * lower]], [[reach * upper]]])
+        setup = Setup(task, nets.DeepLinear(1), given, until=8.0, points=160)
+        # Strengths are counted along the hidden direction that the lower layer starts in.
+        return solve(setup, "AlignedChains")["layer_strengths"][:, :, 0] * np.sign(lower)
+
+    return np.stack([path(*start) for start in starts])
+
+
+def _labelled(depths, times, curves, order, paths, s, variance, start):
+    import xarray
+
+    weights, loss = _surface(s, variance)
+    half = 0.5 * s / variance
+    constants = dict(singular_value=s, variance=variance, start=start)
+    return xarray.Dataset(
+        {
+            "theory": (("depth", "time"), np.array(curves["theory"])),
+            "training": (("depth", "time"), np.array(curves["training"])),
+            "order_in_lr": (("depth", "halving"), np.array(order)),
+            "printed_shallow": ("time", printed_shallow(times, s, variance, start)),
+            "printed_deep": ("time", printed_deep(times / 2, s, variance, start)),
+            "printed_very_deep": ("time", printed_very_deep(times, s, variance, start)),
+            "infinitely_deep": ("time", mode(times, **constants, depth=np.inf)),
+            "half_time_infinite": ((), time_to(half, **constants, depth=np.inf)),
+            "half_time": ("deeper", [d * time_to(half, **constants, depth=d) for d in DEEPER]),
+            "half_time_ten": ((), 10 * time_to(half, **constants, depth=10)),
+            "loss": (("upper", "lower"), loss),
+            "path": (("start", "moment", "layer"), paths),
+            "saddle_curvatures": (("layers", "direction"), _curvatures_at_zero(s, variance)),
+        },
+        coords={"depth": list(depths), "time": times, "deeper": list(DEEPER), "upper": weights, "lower": weights,
+                "layers": [1, 2]},
+        attrs={"time": "units of τ/D", **constants},
+    )  # fmt: skip
+
+
+def printed_shallow(times, s, variance, start):
+    """As printed for D = 1, with τ = 1."""
+    return s / variance * (1 - np.exp(-times)) + start * np.exp(-times)
+
+
+def printed_deep(times, s, variance, start):
+    """As printed for D = 2, with τ = 1."""
+    return (s / variance) / (1 - (1 - s / (variance * start)) * np.exp(-2 * s * times))
+
+
+def printed_very_deep(times, s, variance, start):
+    """As printed for D ≥ 3, with τ = 1 and W the Lambert function."""
+    from scipy.special import lambertw
+
+    y = s / (variance * start) - 1
+    return (s / variance) / (1 + lambertw(y * np.exp(y - times)).real)
+
+
+def _surface(s, variance):
+    """Loss of a two-layer chain over its weights."""
+    reach = 1.6 * np.sqrt(s / variance)
+    weights = np.linspace(-reach, reach, 121)
+    return weights, 0.5 * variance * (np.outer(weights, weights) - s / variance) ** 2
+
+
+def _curvatures_at_zero(s, variance):
+    """Eigenvalues of the Hessian of ½ variance (∏ w − s/variance)² at w = 0, by automatic differentiation."""
+    import jax
+    import jax.numpy as jnp
+
+    def loss(weights):
+        return 0.5 * variance * (jnp.prod(weights) - s / variance) ** 2
+
+    with jax.enable_x64(True):
+        one, two = (np.linalg.eigvalsh(jax.hessian(loss)(jnp.zeros(layers))) for layers in (1, 2))
+    return np.array([[one[0], np.nan], two])
+
+
+def claims(result: Result) -> list[Claim]:
+    data = result.data
+    target = data.attrs["singular_value"] / data.attrs["variance"]
+    shallow, deep = data.training.sel(depth=1), data.training.sel(depth=2)
+    third = data.training.sel(depth=min(d for d in data.depth.values if d >= 3))
+    fastest = {d: _time_of_fastest_learning(data.training.sel(depth=d)) for d in data.depth.values}
+    off = lambda printed, seen: float(np.abs(printed - seen).max() / target)  # noqa: E731
+    gaps = np.abs(data.half_time.values - float(data.half_time_infinite))
+    approach = np.log2(gaps[:-1] / gaps[1:])
+    curvatures = data.saddle_curvatures
+    return [
+        Claim.at_most("Depth introduces a saddle point: lowest curvature at zero weights, two layers",
+                      float(curvatures.sel(layers=2)[0]), -1e-6, source="paper"),
+        Claim.at_least("A shallow chain has no saddle: its curvature there", float(curvatures.sel(layers=1)[0]), 1e-6,
+                       source="paper"),
+        Claim.at_most("A shallow chain is fastest at the start: time of fastest learning", fastest.pop(1), 0.0, source="paper"),
+        Claim.at_least("Deep chains accelerate first: earliest time of fastest learning", min(fastest.values()), 0.1,
+                       source="paper"),
+        Claim.at_most("The curve printed for D = 2 is that of training: largest gap / target", off(data.printed_deep, deep),
+                      0.01, source="paper"),
+        Claim.at_most("The curve printed for D = 1 is that of training: largest gap / target", off(data.printed_shallow, shallow),
+                      0.01, source="paper", expected=False,
+                      reason="the exponent −t/τ lacks the input variance; it is −λt/τ"),
+        Claim.at_most("The curve printed for D ≥ 3 is that of training at D = 3: largest gap / target",
+                      off(data.printed_very_deep, third), 0.01, source="paper", expected=False,
+                      reason="it is the limit D → ∞, and its exponent −t/τ lacks s²/λ"),
+        Claim.at_most("The limit D → ∞, corrected, describes D ≈ 10: relative gap of the half-times",
+                      abs(float(data.half_time_infinite) / float(data.half_time_ten) - 1), 0.05, source="paper", expected=False,
+                      reason="finite depth tends to the limit only as 1/D; at D = 10 the finite-D curve is needed"),
+        Claim.between("Descent tends to the closed form as lr → 0: lowest order over depths", float(data.order_in_lr.min()), 0.9, 1.1),
+        Claim.between("Descent tends to the closed form as lr → 0: highest order over depths", float(data.order_in_lr.max()), 0.9, 1.1),
+        Claim.between("Finite depth tends to the limit as 1/D: order of the half-time", float(approach[-1]), 0.9, 1.1),
+    ]  # fmt: skip
+
+
+def _time_of_fastest_learning(curve) -> float:
+    speed = np.diff(curve.values) / np.diff(curve.time.values)
+    return float(curve.time.values[int(np.argmax(speed))])
+
+
+def figure(result: Result):
+    data = result.data
+    target = data.attrs["singular_value"] / data.attrs["variance"]
+    sheet, ((surface, curves, printed),) = new_figure(1, 3)
+    levels = np.geomspace(0.02, 1, 8) * float(data.loss.max())
+    surface.contour(data.lower, data.upper, data.loss, levels=levels, colors="0.75", linewidths=0.8)
+    axis = data.lower.values
+    ridge = axis[np.abs(axis) > target / axis.max()]
+    for branch in (ridge[ridge > 0], ridge[ridge < 0]):
+        surface.plot(branch, target / branch, color=COLOURS[2], lw=2, label="solutions" if branch[0] > 0 else None)
+    for path in data.path:
+        surface.plot(path[:, 0], path[:, 1], color=COLOURS[0], lw=1.5)
+        surface.plot(*path[0], "o", color=COLOURS[0], ms=4)
+    surface.plot([], [], "o-", color=COLOURS[0], lw=1.5, ms=4, label="gradient flow")
+    surface.plot(0, 0, "x", color=COLOURS[1], ms=8, mew=2, label="saddle")
+    surface.set(xlabel="weight of layer 1", ylabel="weight of layer 2", title="loss of two layers", aspect="equal")
+    surface.legend(loc="upper left", fontsize=8, frameon=True, framealpha=0.9, edgecolor="none")
+    for number, depth in enumerate(data.depth.values):
+        colour = COLOURS[number % len(COLOURS)]
+        trained(curves, data.time, data.training.sel(depth=depth), colour=colour)
+        predicted(curves, data.time, data.theory.sel(depth=depth), colour=colour)
+        curves.plot([], [], color=colour, lw=3, label=f"D = {depth}")
+    curves.set(xlabel="time (τ/D)", ylabel="mode strength a", title="depth makes learning sigmoidal")
+    curves.add_artist(curves.legend(loc="center right"))
+    legend_of_kinds(curves, loc="lower right")
+    third = int(min(d for d in data.depth.values if d >= 3))
+    for colour, depth, name in ((COLOURS[0], 1, "printed_shallow"), (COLOURS[2], third, "printed_very_deep")):
+        trained(printed, data.time, data.training.sel(depth=depth), colour=colour, label=f"training, D = {depth}")
+        printed.plot(data.time, data[name], color=colour, lw=1.3, ls=":", label="as printed" + (", D ≥ 3" if depth > 1 else ""))
+    printed.set(xlabel="time (τ/D)", ylabel="mode strength a", title="two printed formulas are wrong")
+    printed.legend(loc="lower right")
+    return sheet
