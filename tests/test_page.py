@@ -126,7 +126,7 @@ def test_hostile_text_stays_text():
 
 def test_hostile_parameters_stay_one_word_of_the_command():
     page = render([report(preset="custom", parameters={"name": "x; rm -rf ~"})], {})
-    assert """--set 'name="x; rm -rf ~"' --seed 7""" in words(page)
+    assert """--name 'x; rm -rf ~' --seed 7""" in words(page)
 
 
 def test_ids_are_unique_and_every_reference_inside_the_page_resolves():

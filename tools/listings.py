@@ -1,7 +1,7 @@
 """Write the listings of tasks, nets, theories and experiments from the files in their folders.
 
-    python tools/listings.py           rewrite them
-    python tools/listings.py --check   exit 1 if one of them is stale
+python tools/listings.py           rewrite them
+python tools/listings.py --check   exit 1 if one of them is stale
 """
 
 from __future__ import annotations

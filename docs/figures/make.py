@@ -13,7 +13,7 @@ def modes() -> None:
         fs.tasks.hierarchy(levels=3), fs.nets.DeepLinear(hidden=32), fs.inits.Aligned(1e-3), until=60.0
     )
     figure = fs.compare(fs.solve(setup), fs.simulate(setup, seeds=4)).plot()
-    figure.savefig(FOLDER / "modes.png", dpi=110)
+    figure.savefig(FOLDER / "modes.png", dpi=100)
 
 
 if __name__ == "__main__":

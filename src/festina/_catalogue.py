@@ -51,14 +51,16 @@ def health() -> dict[str, Any]:
     """Versions, devices, precision and caches of this installation."""
     import jax
 
-    devices = jax.devices()
+    devices, settings = jax.devices(), jax.config.values
     return {
         "versions": versions(),
         "devices": [f"{d.platform}:{d.id} {d.device_kind}" for d in devices],
         "cores": os.cpu_count(),
-        "precision": "float64 inside festina; JAX's own default is " + ("float64" if jax.config.jax_enable_x64 else "float32"),
+        "precision": "float64 inside festina; JAX's own default is "
+        + ("float64" if settings["jax_enable_x64"] else "float32"),
         "caches": {
-            "compilation": jax.config.jax_compilation_cache_dir or "none (set JAX_COMPILATION_CACHE_DIR to keep compiled code)",
+            "compilation": settings["jax_compilation_cache_dir"]
+            or "none (set JAX_COMPILATION_CACHE_DIR to keep compiled code)",
             "data": os.environ.get("FESTINA_DATA", "none (set FESTINA_DATA)"),
         },
     }

@@ -22,7 +22,7 @@ so T(theta) is needed, and its inverse. With z = w rho / s = a / a*, and z0 at t
 splits into three zones, which join at z = 1/2 and z = 2 (for s < 0, at z = -1):
 
     saddle   s T = [ (1 - rho^-m)/m + z0 (rho^(1-m) - 1)/(1-m) + z^2 rho^-m K(1-m, z) ]
-    target   s T = z0^m [ -ln|1 - z| + integral (z^(-1-m) - 1)/(1 - z) dz ]
+    target   s T = z0^m [ -ln|1 - z| + integral (1 - z^(-1-m))/(1 - 1/z) d ln z ]
     far      w T = [ rho^(-1-m) K(m, 1/z) ]
     K(k, x)  = integral over u from 0 to 1 of u^k / (1 - x u)
 
@@ -54,10 +54,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, ArrayLike, Bool, Float
 from scipy.special import roots_jacobi
 
 Number = Float[Array, "..."]
+Fact = Bool[Array, "..."]
 
 _NODES = 14  # in every use the nearest singularity makes the error 6^(-2 nodes) or less
 _BISECTIONS = 24  # then Newton's method converges
@@ -66,7 +67,7 @@ _ITERATIONS = 30
 
 @functools.partial(jax.jit, static_argnames="depth")
 def strength(
-    t: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, start: ArrayLike, depth: float
+    t: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, start: ArrayLike, depth: int | float
 ) -> Number:
     """Strength a(t) of the mode. Infinite once a chain without input variance has blown up."""
     t, s, v, start = _as_floats(t, singular_value, variance, start)
@@ -78,8 +79,9 @@ def strength(
     size = jnp.where(start == 0, 1.0, jnp.abs(start))
     w, elapsed = v * size, c * size**m * t
     # Without variance a deep chain blows up at m s T = 1; two layers only outgrow the dtype.
-    limit = m or 1 / math.log(jnp.finfo(t.dtype).max)
-    has_exploded = (w == 0) & (limit * s * elapsed >= 1)
+    limits = jnp.finfo(t.dtype)
+    rate = m or 1 / math.log(limits.max)
+    has_exploded = (w == 0) & (rate * s * elapsed >= 1 - 8 * limits.eps)
     elapsed = jnp.where(has_exploded, 0.0, elapsed)
     theta = elapsed if depth == 2 else _two_layer_time(elapsed, s, w, m)
     moved = jnp.where(start == 0, start, start * _growth(theta, s, w))
@@ -92,7 +94,7 @@ def time_to(
     singular_value: ArrayLike,
     variance: ArrayLike,
     start: ArrayLike,
-    depth: float,
+    depth: int | float,
 ) -> Number:
     """Time at which the strength reaches `target`, infinite if it never does."""
     target, s, v, start = _as_floats(target, singular_value, variance, start)
@@ -112,7 +114,7 @@ def time_to(
     return jnp.where(is_ahead, time, jnp.where(target == start, 0.0, jnp.inf))
 
 
-def field(a: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, depth: float) -> Number:
+def field(a: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, depth: int | float) -> Number:
     """Speed da/dt of the mode."""
     a, s, v = _as_floats(a, singular_value, variance)
     c, m = _clock_constants(depth)
@@ -125,7 +127,7 @@ def _as_floats(*values: ArrayLike) -> list[Number]:
     return jnp.broadcast_arrays(*(jnp.asarray(value, dtype) for value in values))
 
 
-def _clock_constants(depth: float) -> tuple[float, float]:
+def _clock_constants(depth: int | float) -> tuple[float, float]:
     """The factor c and the exponent m of the clock dT = c |a0|^m dt."""
     if depth < 1:
         raise ValueError(f"depth must be 1, 2, 3, ... or math.inf, got {depth!r}")
@@ -151,7 +153,7 @@ def _saturating_time(t: Number | float, rate: Number | float) -> Number:
     return jnp.where(is_small, t * series, (1 - jnp.exp(-safe_rate * t)) / safe_rate)
 
 
-def _pace(step: Number, pull: Number) -> tuple[Number, Number]:
+def _pace(step: Number, pull: Number) -> tuple[Number, Fact]:
     """The ratio step / pull, and whether the pull leads along the step; zero where it does not."""
     is_ahead = (pull != 0) & ((step == 0) | (jnp.sign(step) == jnp.sign(pull)))
     return jnp.where(is_ahead, step, 0.0) / jnp.where(is_ahead, pull, 1.0), is_ahead
@@ -161,9 +163,7 @@ def _log_mean(x: Number) -> Number:
     """log(1 + x) / x, also at x = 0."""
     is_small = jnp.abs(x) < 0.5
     small, large = jnp.where(is_small, x, 0.0), jnp.where(is_small, 1.0, x)
-    return jnp.where(
-        is_small, _gauss_sum(lambda u: 1 / (1 + small * u), x.dtype), jnp.log1p(large) / large
-    )
+    return jnp.where(is_small, _gauss_sum(lambda u: 1 / (1 + small * u), x.dtype), jnp.log1p(large) / large)
 
 
 def _two_layer_time_to(rho: Number, delta: Number, s: Number, w: Number) -> Number:
@@ -212,10 +212,10 @@ def _elapsed(theta: Number, s: Number, w: Number, m: float) -> Number:
     # Over a short path the zones would cancel; the mean of the integrand keeps all digits.
     directly = short * _gauss_sum(lambda u: _growth(short * u, s, w) ** -m, short.dtype)
     long = _choose(~is_short, (theta, 1), (s, 1), (w, 0))
-    return jnp.where(is_short, directly, _elapsed_through_zones(*long, m))
+    return jnp.where(is_short, directly, _elapsed_through_zones(m, *long))
 
 
-def _elapsed_through_zones(theta: Number, s: Number, w: Number, m: float) -> Number:
+def _elapsed_through_zones(m: float, theta: Number, s: Number, w: Number) -> Number:
     """T(theta) as a sum over the zones on the path of log(rho) from 0 to its end."""
     rho = _growth(theta, s, w)
     end = jnp.log(jnp.maximum(rho, jnp.finfo(rho.dtype).tiny))
@@ -227,22 +227,18 @@ def _elapsed_through_zones(theta: Number, s: Number, w: Number, m: float) -> Num
     is_in_target = (s > 0) & (low <= end) & (end <= high)
     is_in_far = jnp.maximum(end, 0.0) > high
     # An empty zone computes with harmless numbers: no NaN enters its derivative.
-    saddle = _choose(
-        is_in_saddle, (jnp.minimum(0.0, low), 0), (jnp.minimum(end, low), 0), (s, 1), (w, 0)
-    )
-    near = _choose(is_in_target, (theta, 0), (end, 0), (s, 1), (w, 1))
-    far = _choose(
-        is_in_far, (jnp.maximum(0.0, high), 0), (jnp.maximum(end, high), 0), (s, 0), (w, 1)
-    )
-    return _saddle_time(*saddle, m) + _target_time(*near, m) + _far_time(*far, m)
+    saddle = _choose(is_in_saddle, (jnp.minimum(0.0, low), 0), (jnp.minimum(end, low), 0), (s, 1), (w, 0))
+    near = _choose(is_in_target, (jnp.clip(0.0, low, high), 0), (end, 0), (s, 1), (w, 1), (theta, 0))
+    far = _choose(is_in_far, (jnp.maximum(0.0, high), 0), (jnp.maximum(end, high), 0), (s, 0), (w, 1))
+    return _saddle_time(m, *saddle) + _target_time(m, *near) + _far_time(m, *far)
 
 
-def _choose(condition: Array, *pairs: tuple[Number, float]) -> list[Number]:
+def _choose(condition: Fact, *pairs: tuple[Number, int | float]) -> list[Number]:
     """The first of each pair where the condition holds, else the second."""
     return [jnp.where(condition, first, second) for first, second in pairs]
 
 
-def _saddle_time(first: Number, last: Number, s: Number, w: Number, m: float) -> Number:
+def _saddle_time(m: float, first: Number, last: Number, s: Number, w: Number) -> Number:
     """T from log(rho) = first to last, where |z| is small."""
     z, length = w / s * jnp.exp(first), last - first
     tail = jnp.exp((2 - m) * length) * _kernel(1 - m, z * jnp.exp(length)) - _kernel(1 - m, z)
@@ -250,24 +246,23 @@ def _saddle_time(first: Number, last: Number, s: Number, w: Number, m: float) ->
     return jnp.exp(-m * first) / s * (powers + z**2 * tail)
 
 
-def _far_time(first: Number, last: Number, s: Number, w: Number, m: float) -> Number:
+def _far_time(m: float, first: Number, last: Number, s: Number, w: Number) -> Number:
     """T from log(rho) = first to last, where |z| is large."""
     x, length = s / w * jnp.exp(-first), last - first
     tail = jnp.exp(-(1 + m) * length) * _kernel(m, x * jnp.exp(-length)) - _kernel(m, x)
     return jnp.exp(-(1 + m) * first) / w * tail
 
 
-def _target_time(theta: Number, last: Number, s: Number, w: Number, m: float) -> Number:
-    """T until log(rho) = last, from the start or the border of the zone 1/2 < z < 2."""
+def _target_time(m: float, first: Number, last: Number, s: Number, w: Number, theta: Number) -> Number:
+    """T from log(rho) = first to last, where z is between 1/2 and 2, or at the target z = 1."""
     z0 = w / s
-    first = jnp.clip(jnp.log(z0), -math.log(2), math.log(2))
-    length = jnp.log(z0) + last - first
-    border, start = _choose(first != jnp.log(z0), (jnp.exp(first), 0.5), (z0, 0.5))
+    border, start = _choose(first != 0, (z0 * jnp.exp(first), 0.5), (z0, 0.5))
     # (1 - z) / (1 - z0) = rho e^(-s theta) exactly, so z = 1 is never rounded to.
     logarithm = jnp.log(jnp.abs((1 - border) / (1 - start))) + s * theta - last
+    length = last - first
 
     def smooth(u):
-        log_z = first + length * u
+        log_z = jnp.log(z0) + first + length * u
         return _saturating_time(1 + m, log_z) / _saturating_time(1.0, log_z)
 
     return z0**m / s * (logarithm + length * _gauss_sum(smooth, z0.dtype))

@@ -14,7 +14,9 @@ def compare(theory: Trajectory, trained: Trajectory) -> Comparison:
     """Put two trajectories of one setup side by side; their times must be the same numbers."""
     for argument, value in (("theory", theory), ("trained", trained)):
         if not isinstance(value, Trajectory):
-            raise BadInput(f"{argument} is {type(value).__name__}", "a Trajectory", "use festina.solve and festina.simulate")
+            raise BadInput(
+                f"{argument} is {type(value).__name__}", "a Trajectory", "use festina.solve and festina.simulate"
+            )
     if not np.array_equal(theory.times, trained.times):
         raise BadInput(
             f"{_span(theory)} against {_span(trained)}: the times differ",
@@ -69,4 +71,8 @@ class Comparison:
 
 def _span(trajectory: Trajectory) -> str:
     times = trajectory.times
-    return f"{trajectory.source}: {len(times)} times up to {times[-1]:g}" if len(times) else f"{trajectory.source}: no times"
+    return (
+        f"{trajectory.source}: {len(times)} times up to {times[-1]:g}"
+        if len(times)
+        else f"{trajectory.source}: no times"
+    )

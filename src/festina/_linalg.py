@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int
 
 from ._noun import noun
 from ._precision import in_double
@@ -44,19 +45,65 @@ class Modes:
 
 
 @jax.jit
-def shared_modes(cov_yx: Any, cov_x: Any) -> Modes:
-    """SVD of Σʸˣ, turned inside each degenerate level so that it diagonalises Σˣ.
+def shared_modes(
+    cov_yx: Float[Array, "out in"], cov_x: Float[Array, "in in"], start: Float[Array, "out in"] | None = None
+) -> Modes:
+    """SVD of Σʸˣ, turned where it is free so that it diagonalises Σˣ, and then a starting map.
 
-    Variances are paired by vᵀ Σˣ v, never by sorting. Signs are fixed: the largest entry of
-    each right vector is positive.
+    It is free inside levels of equal singular values, and in the silent level of singular value 0, which may
+    be larger than the number of modes: there, the directions that the start uses come first, then those of
+    large variance. Variances are paired by vᵀ Σˣ v, never by sorting. Signs are fixed: the largest entry of each
+    right vector is positive.
     """
-    left, values, right_t = jnp.linalg.svd(cov_yx, full_matrices=False)
-    right = right_t.T
-    level = _levels(values, values[0])
-    turn = jax.lax.stop_gradient(_eigenvectors_within(level, right.T @ cov_x @ right))
-    left, right = left @ turn, right @ turn
+    d_out, d_in = cov_yx.shape
+    count = min(d_out, d_in)
+    start = jnp.zeros_like(cov_yx) if start is None else jax.lax.stop_gradient(start)
+    left, values, right_t = jnp.linalg.svd(cov_yx, full_matrices=True)
+    right, padded = right_t.T, jnp.pad(values, (0, d_in - count))
+    silent = padded <= SAME * padded[0]
+    level = _levels(padded)
+    left, right = _turned(left, right, silent, _eigenvectors_within(level, right.T @ cov_x @ right))
+    # What is still free are levels that share the variance, too.
+    variances = jnp.einsum("im,ij,jm->m", right, cov_x, right)
+    apart = jnp.abs(variances[:, None] - variances[None, :]) > SAME * jnp.max(variances)
+    group = jnp.argmax((level[:, None] == level[None, :]) & ~apart, axis=1)
+    left, right = _turned(left, right, silent, _eigenvectors_within(group, _seen_by(start, left, right, silent)))
+    use = jnp.sum((start @ right) ** 2, axis=0)
+    order = jnp.lexsort((-variances, -use, jnp.where(silent, d_in, jnp.arange(d_in))))[:count]
+    right = right[:, order]
+    left = left @ jax.lax.stop_gradient(_left_turn(start, left, right, silent[:count]))
     sign = jnp.sign(jnp.take_along_axis(right, jnp.argmax(jnp.abs(right), axis=0)[None], axis=0))
     return _paired(left * sign, right * sign, cov_yx, cov_x)
+
+
+def _turned(left: Any, right: Any, silent: Any, turn: Any) -> tuple[Any, Any]:
+    """Both bases turned alike; silent left vectors wait, since nothing pairs them yet."""
+    turn = jax.lax.stop_gradient(turn)
+    shared = min(left.shape[1], right.shape[1])
+    waits = (silent[:, None] | silent[None, :])[:shared, :shared]
+    left_turn = jnp.where(waits, jnp.eye(shared), turn[:shared, :shared])
+    return left.at[:, :shared].set(left[:, :shared] @ left_turn), right @ turn
+
+
+def _seen_by(start: Any, left: Any, right: Any, silent: Any) -> Any:
+    """A symmetric matrix whose eigenvectors fit the start: uᵀWv for signal, vᵀWᵀWv where there is no u."""
+    count = min(start.shape)
+    image = start @ right
+    signal = jnp.zeros((right.shape[1],) * 2).at[:count, :count].set(left[:, :count].T @ image[:, :count])
+    wanted = jnp.where(silent[:, None], image.T @ image, 0.5 * (signal + signal.T))
+    return wanted / (jnp.max(jnp.abs(wanted)) + jnp.finfo(wanted.dtype).tiny)
+
+
+def _left_turn(start: Any, left: Any, right: Any, silent: Any) -> Any:
+    """A silent mode has no left vector of its own: take the one that the start maps it to."""
+    rows = jnp.arange(left.shape[1])
+    silent_rows = jnp.where(rows < silent.shape[0], silent[jnp.minimum(rows, silent.shape[0] - 1)], True)
+    seen = left.T @ start @ right
+    free = silent_rows[:, None] & silent[None, :]
+    kept = jnp.where(rows[:, None] == jnp.arange(silent.shape[0])[None, :], jnp.where(silent, 0.0, 1.0), 0.0)
+    scale = jnp.max(jnp.abs(seen)) + jnp.finfo(seen.dtype).tiny
+    outer, _, inner = jnp.linalg.svd(jnp.where(free, seen / scale, kept), full_matrices=False)
+    return outer @ inner
 
 
 def _paired(left: Any, right: Any, cov_yx: Any, cov_x: Any) -> Modes:
@@ -66,39 +113,13 @@ def _paired(left: Any, right: Any, cov_yx: Any, cov_x: Any) -> Modes:
     return Modes(left, right, jnp.einsum("om,oi,im->m", u, cov_yx, v), jnp.einsum("im,ij,jm->m", v, cov_x, v))
 
 
-@jax.jit
-def adapt_to(modes: Modes, start: Any) -> Modes:
-    """Turn the modes inside levels that share s and variance, to fit a starting map.
-
-    Such levels leave the basis free; a start that is diagonal in one of the bases is aligned.
-    """
-    start = jax.lax.stop_gradient(start)
-    u, v = modes.left, modes.right
-    silent = modes.singular_values <= SAME * modes.singular_values[0]
-    level = _levels(modes.singular_values, modes.singular_values[0])
-    # Variances need not be sorted inside the silent level, so compare them pairwise.
-    gap = jnp.abs(modes.variances[:, None] - modes.variances[None, :])
-    same = (level[:, None] == level[None, :]) & (gap <= SAME * jnp.max(modes.variances))
-    seen = jnp.einsum("om,oi,in->mn", u, start, v)
-    image = start @ v
-    wanted = jnp.where(silent[:, None], image.T @ image, 0.5 * (seen + seen.T))
-    scale = jnp.max(jnp.abs(wanted)) + jnp.finfo(wanted.dtype).tiny
-    turn = _eigenvectors_within(jnp.argmax(same, axis=1), wanted / scale)
-    u, v = u @ turn, v @ turn
-    # A silent mode has no left vector of its own: take the one the start maps it to.
-    block = silent[:, None] & silent[None, :]
-    seen = jnp.einsum("om,oi,in->mn", u, start, v)
-    left, _, right_t = jnp.linalg.svd(jnp.where(block, seen / scale, jnp.diag(jnp.where(silent, 0.0, 1.0))))
-    return Modes(u @ (left @ right_t), v, modes.singular_values, modes.variances)
-
-
-def _levels(values: Any, largest: Any) -> Any:
+def _levels(values: Float[Array, " mode"]) -> Int[Array, " mode"]:
     """Index of the level of each of the sorted values; equal values share one."""
-    drop = values[:-1] - values[1:] > SAME * largest
+    drop = values[:-1] - values[1:] > SAME * values[0]
     return jnp.concatenate([jnp.zeros(1, int), jnp.cumsum(drop)])
 
 
-def _eigenvectors_within(level: Any, symmetric: Any) -> Any:
+def _eigenvectors_within(level: Int[Array, " mode"], symmetric: Float[Array, "mode mode"]) -> Float[Array, "mode mode"]:
     """Orthogonal matrix that diagonalises each diagonal block (equal `level`) on its own."""
     same = level[:, None] == level[None, :]
     block = jnp.where(same, symmetric, 0.0)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from ._errors import BadInput
 
@@ -63,7 +64,7 @@ def _hash(one: Any) -> int:
 
 def is_traced(*trees: Any) -> bool:
     """True where JAX is tracing: values are then unknown and cannot be checked."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
 
 
 def real_array(value: Any, argument: str, ndim: int | tuple[int, ...] | None = None) -> Any:

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 
 from . import _objective
 from ._errors import BadInput, UnknownName
-from ._linalg import Modes
 from ._noun import noun
 from ._setup import Setup
 
@@ -22,7 +21,7 @@ class View:
 
     net: Any
     seen: Any
-    modes: Modes | None
+    modes: Any  # Modes of a linear net, else None
     x: Any
 
 

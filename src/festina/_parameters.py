@@ -22,7 +22,9 @@ def parse(words: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
             raise UnknownName.among("parameter", name, defaults)
         if not equals:
             if not waiting:
-                raise BadInput(f"--{name} without a value", f"--{name} VALUE", f"for example --{name} {_shown(defaults[name])}")
+                raise BadInput(
+                    f"--{name} without a value", f"--{name} VALUE", f"for example --{name} {_shown(defaults[name])}"
+                )
             text = waiting.pop(0)
         values[name] = _converted(name, text, defaults[name])
     return values

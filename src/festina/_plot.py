@@ -33,7 +33,7 @@ def styled() -> Iterator[None]:
     """The house style, for the figures made inside."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         yield
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ._noun import is_traced
 
@@ -35,7 +36,7 @@ def in_double(function: F) -> F:
 
 def _now() -> Any:
     """Evaluate concrete numbers at once, even while a caller's own function is being traced."""
-    traced = isinstance(jnp.zeros(()), jax.core.Tracer)
+    traced = isinstance(jnp.zeros(()), Tracer)
     return jax.ensure_compile_time_eval() if traced else contextlib.nullcontext()
 
 

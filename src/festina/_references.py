@@ -14,7 +14,10 @@ def entries() -> dict[str, dict[str, str]]:
     """All fields of all entries of references.bib, by key."""
     text = resources.files("festina").joinpath("references.bib").read_text(encoding="utf-8")
     found = re.findall(r"@\w+\{(\w+),(.*?)\n\}", text, flags=re.DOTALL)
-    return {key: {k: v.replace("{", "").replace("}", "") for k, v in re.findall(r"(\w+) = \{(.*)\}", body)} for key, body in found}
+    return {
+        key: {k: v.replace("{", "").replace("}", "") for k, v in re.findall(r"(\w+) = \{(.*)\}", body)}
+        for key, body in found
+    }
 
 
 def formatted(key: str) -> str:

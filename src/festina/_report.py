@@ -248,7 +248,9 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(f"{path} cannot be read ({error})", "a report.json written by festina", "run the experiment again") from None
+        raise BadInput(
+            f"{path} cannot be read ({error})", "a report.json written by festina", "run the experiment again"
+        ) from None
     if not isinstance(value, dict) or "experiment" not in value or "claims" not in value:
         raise BadInput(f"{path} is JSON, but no festina report", "a report.json written by festina", "check the folder")
     return value
@@ -269,7 +271,13 @@ def _device() -> str:
 
 def _assumptions(label: str, trajectory: Trajectory) -> dict[str, Any]:
     facts = trajectory.provenance
-    return {"theory": trajectory.source, "label": label, "exact": facts["exact"], "note": facts["note"], "assumptions": facts["assumptions"]}
+    return {
+        "theory": trajectory.source,
+        "label": label,
+        "exact": facts["exact"],
+        "note": facts["note"],
+        "assumptions": facts["assumptions"],
+    }
 
 
 def _json_safe(value: Any) -> Any:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from ._linalg import adapt_to
+from ._linalg import shared_modes
 from ._objective import blow_up, gradient, loss
 from ._observables import OBSERVABLES, View
 from ._setup import Discrete, Setup
@@ -53,9 +53,13 @@ class Lanes(NamedTuple):
         """Place a tree with leading seed axes, repeating the last seed to fill every device."""
         if self.mesh is None:
             return tree
-        layout = NamedSharding(self.mesh, PartitionSpec("seed"))
-        fill = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], -len(leaf) % self.mesh.size, axis=0)])  # noqa: E731
-        return jax.tree.map(lambda leaf: jax.device_put(fill(np.asarray(leaf)), layout), tree)
+        layout, size = NamedSharding(self.mesh, PartitionSpec("seed")), self.mesh.size
+
+        def place(leaf):
+            filled = np.concatenate([leaf, np.repeat(leaf[-1:], -len(leaf) % size, axis=0)])
+            return jax.device_put(filled, layout)
+
+        return jax.tree.map(lambda leaf: place(np.asarray(leaf)), tree)
 
     def each(self, one: Any, shared: Any, per_seed: Any) -> Any:
         """`one(shared, item)` for every item along the leading axis of `per_seed`."""
@@ -82,9 +86,8 @@ def draws(init: Any, net: Any, task: Any, seeds: Any) -> Any:
 
 @jax.jit
 def modes_of_starts(task: Any, net: Any, weights: Any) -> Any:
-    """The task's modes, adapted to every seed's start."""
-    modes = task.modes()
-    return jax.vmap(lambda start: adapt_to(modes, net.map(start)))(weights)
+    """The task's modes, fitted to every seed's start."""
+    return jax.vmap(lambda start: shared_modes(task.cov_yx, task.cov_x, net.map(start)))(weights)
 
 
 def lay(weights: Any, flips: tuple[bool, ...]) -> Any:
@@ -96,7 +99,15 @@ def lay(weights: Any, flips: tuple[bool, ...]) -> Any:
 
 @functools.partial(jax.jit, static_argnames=("flips", "names", "lanes"))
 def _advance(
-    view: View, rule: Any, per_seed: Any, amounts: Any, kept: Any, *, flips: tuple[bool, ...], names: tuple[str, ...], lanes: Lanes
+    view: View,
+    rule: Any,
+    per_seed: Any,
+    amounts: Any,
+    kept: Any,
+    *,
+    flips: tuple[bool, ...],
+    names: tuple[str, ...],
+    lanes: Lanes,
 ) -> Any:
     """Take every seed through the marks; returns carries, records and whether each mark is finite."""
 
@@ -183,7 +194,11 @@ class Run:
         self.rule = jax.tree.map(lambda leaf: np.asarray(leaf, setup.precision), setup.rule)
         self.stepping = isinstance(setup.rule, Discrete)
         # Amounts of training at which to record: whole steps, or times.
-        self.goals = setup.rule.steps(setup.requested_times).astype(np.int32) if self.stepping else setup.times
+        self.goals = (
+            setup.rule.steps(setup.requested_times).astype(np.int32)
+            if self.stepping
+            else np.asarray(setup.times, setup.precision)
+        )
         self.reached, self.at = 0, self.goals.dtype.type(0)
         self.lanes = Lanes.over(len(seeds))
         self.view = View(view.net, view.seen, None, view.x)
@@ -209,7 +224,9 @@ class Run:
         """Advance by about BLOCK_SECONDS; observables of the marks passed, axes (seed, time, …)."""
         amounts, kept, units = self._marks()
         began = time.perf_counter()
-        result = _advance(self.view, self.rule, self.per_seed, amounts, kept, flips=self.flips, names=self.names, lanes=self.lanes)
+        result = _advance(
+            self.view, self.rule, self.per_seed, amounts, kept, flips=self.flips, names=self.names, lanes=self.lanes
+        )
         carry, (records, losses) = jax.block_until_ready(result)
         self._learn_speed(units, time.perf_counter() - began)
         count = len(self.seeds)

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ._errors import BadInput, UnknownName
-from ._linalg import Modes, adapt_to, shared_modes
+from ._linalg import Modes, shared_modes
 from ._noun import is_traced, noun, positive, real_array, static, whole
 from ._precision import in_double
 
@@ -264,8 +264,10 @@ def _draw(init: Init, net: Net, task: Task, seed: Any) -> Weights:
 
 @in_double
 def _modes_at_start(setup: Setup, seed: Any) -> Modes:
-    modes = setup.task.modes()
-    return adapt_to(modes, setup.net.map(setup.weights(seed))) if setup.net.linear else modes
+    if not setup.net.linear:
+        return setup.task.modes()
+    moments = jnp.asarray(setup.task.cov_yx), jnp.asarray(setup.task.cov_x)
+    return shared_modes(*moments, jnp.asarray(setup.net.map(setup.weights(seed))))
 
 
 def _grid(task, rule, times, until, points, spacing, every) -> Any:
@@ -323,7 +325,9 @@ def _checked_times(times: Any, until: float | None) -> Any:
 
 def _default_horizon(task: Task) -> float:
     if is_traced(task):
-        raise BadInput("a traced task and no times", "an explicit grid under JAX transformations", "give times= or until=")
+        raise BadInput(
+            "a traced task and no times", "an explicit grid under JAX transformations", "give times= or until="
+        )
     modes = task.modes()
     kept = modes.singular_values > 1e-6 * modes.singular_values[0]
     if not kept.any():

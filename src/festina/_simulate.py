@@ -88,7 +88,9 @@ def _driven(run: _run.Run, setup: Setup, progress: bool | None) -> tuple[dict[st
                 show(run.done, f"loss {run.loss:.4g}")
         except KeyboardInterrupt:
             interrupted = True
-    recorded = {name: np.concatenate([block[name] for block in blocks], axis=1) for name in (blocks[0] if blocks else ())}
+    recorded = {
+        name: np.concatenate([block[name] for block in blocks], axis=1) for name in (blocks[0] if blocks else ())
+    }
     return recorded, interrupted
 
 
@@ -119,7 +121,9 @@ def _diverged(setup: Setup, seeds: tuple[int, ...], failure: _run.Failure, finis
             view, weights = _prepared(setup, (seeds[failure.seed],))
             rate = _run.largest_stable_rate(setup, seeds[failure.seed], view, weights, failure.time)
     if rate is None:
-        error = Diverged(seen, "a run that stays finite", "lower the learning rate, the tolerances or the initial weights")
+        error = Diverged(
+            seen, "a run that stays finite", "lower the learning rate, the tolerances or the initial weights"
+        )
     else:
         error = Diverged(
             seen, f"lr below about {rate:.3g} (estimated from slower runs), not {setup.rule.lr:g}",

@@ -42,7 +42,9 @@ def from_spec(spec: Any) -> Setup:
         )
     wanted = {"task", *KINDS, "times", "precision"}
     if missing := wanted - set(spec):
-        raise BadInput(f"a setup without {', '.join(sorted(missing))}", f"all of {sorted(wanted)}", "add what is missing")
+        raise BadInput(
+            f"a setup without {', '.join(sorted(missing))}", f"all of {sorted(wanted)}", "add what is missing"
+        )
     parts = {kind: _noun_from(spec[kind], kind, module) for kind, module in KINDS.items()}
     return Setup(_task_from(spec["task"]), **parts, times=spec["times"], precision=spec["precision"])
 

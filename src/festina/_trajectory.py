@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ class Trajectory(Mapping):
         self.axes = dict(axes)
         self.provenance = dict(provenance or {})
         self.coordinates = {name: np.asarray(value) for name, value in (coordinates or {}).items()}
-        self._values: dict[str, Any | Callable[[], Any]] = dict(values)
+        self._values: dict[str, Any] = dict(values)  # arrays, or functions that make them
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._values:
@@ -48,7 +48,7 @@ class Trajectory(Mapping):
 
     # Mapping compares item by item, which arrays cannot answer with one truth value.
     __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -83,8 +83,11 @@ class Trajectory(Mapping):
         """Read what `save` wrote."""
         data = load_netcdf(path)
         if data.attrs.get("format") != FORMAT:
-            raise BadInput(f"{path} is netCDF, but not a festina trajectory", f"a file written by Trajectory.save ({FORMAT})",
-                           "open other netCDF files with xarray.open_dataset")  # fmt: skip
+            raise BadInput(
+                f"{path} is netCDF, but not a festina trajectory",
+                f"a file written by Trajectory.save ({FORMAT})",
+                "open other netCDF files with xarray.open_dataset",
+            )
         coordinates = {str(name): value.values for name, value in data.coords.items() if name != "time"}
         return cls(
             data["time"].values,

@@ -30,7 +30,9 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> None:
     """How neural networks learn: theory beside training."""
@@ -98,7 +100,9 @@ def run(
 def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments; all of them if none is named.")] = None,
     quick: Annotated[bool, typer.Option("--quick/--full", help="Small sizes (minutes), or the papers' own.")] = True,
-    out: Annotated[Path, typer.Option(help="Folder for the page and for one folder per experiment.")] = Path("reproduction"),
+    out: Annotated[Path, typer.Option(help="Folder for the page and for one folder per experiment.")] = Path(
+        "reproduction"
+    ),
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -107,12 +111,21 @@ def reproduce(
 
     _writable(out)
     _use_all_cores()
-    summary = reproduce_all(names or (), quick=quick, out=out, seed=seed, tell=lambda text: typer.echo(text, err=as_json))
+    summary = reproduce_all(
+        names or (), quick=quick, out=out, seed=seed, tell=lambda text: typer.echo(text, err=as_json)
+    )
     if as_json:
-        facts = {"done": summary.done, "kept": summary.kept, "differing": summary.differing, "failures": summary.failures}
+        facts = {
+            "done": summary.done,
+            "kept": summary.kept,
+            "differing": summary.differing,
+            "failures": summary.failures,
+        }
         _echo_json({**facts, "as_expected": summary.as_expected, "page": str(summary.page)})
     else:
-        outcome = "every outcome is as expected" if summary.as_expected else "some outcomes differ from what is expected"
+        outcome = (
+            "every outcome is as expected" if summary.as_expected else "some outcomes differ from what is expected"
+        )
         typer.echo(f"\n{len(summary.done)} experiments, {len(summary.failures)} failures: {outcome}.")
         typer.echo(f"Report: {summary.page.resolve()}")
     raise typer.Exit(0 if summary.as_expected else 1)
@@ -138,7 +151,11 @@ def _writable(out: Path) -> None:
 
     nearest = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        raise BadInput(f"--out {out}: {nearest} is {'not writable' if nearest.is_dir() else 'a file'}", "a folder that can be written", "choose another --out")
+        raise BadInput(
+            f"--out {out}: {nearest} is {'not writable' if nearest.is_dir() else 'a file'}",
+            "a folder that can be written",
+            "choose another --out",
+        )
 
 
 def _use_all_cores() -> None:

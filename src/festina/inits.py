@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import jax
@@ -46,7 +47,7 @@ class Aligned(Init):
         layer = jnp.where(live, jnp.abs(jnp.where(live, strength, 1.0)) ** (1 / len(shapes)), 0.0)
         keys = jax.random.split(key, len(shapes))
         bases = [modes.right, *(_basis(k, s[0], count) for k, s in zip(keys, shapes[:-1], strict=False)), modes.left]
-        weights = [(out * layer) @ into.T for into, out in zip(bases[:-1], bases[1:], strict=True)]
+        weights = [(out * layer) @ into.T for into, out in itertools.pairwise(bases)]
         return (*weights[:-1], (modes.left * layer * jnp.where(strength < 0, -1.0, 1.0)) @ bases[-2].T)
 
 
@@ -132,5 +133,3 @@ def _chain_shapes(init: Init, net: Net, task: Task) -> tuple[tuple[int, int], ..
             "use nets.DeepLinear, or inits.SmallRandom with this net",
         )
     return net.shapes(task.d_in, task.d_out)
-
-

@@ -37,8 +37,13 @@ def run(
     for depth in depths:
         errors = []
         for rate in (lr, lr / 2, lr / 4):
-            setup = Setup(task, nets.DeepLinear((1,) * (depth - 1)), inits.Aligned(start),
-                          rules.GradientDescent(rate / depth), times=times / depth)  # fmt: skip
+            setup = Setup(
+                task,
+                nets.DeepLinear((1,) * (depth - 1)),
+                inits.Aligned(start),
+                rules.GradientDescent(rate / depth),
+                times=times / depth,
+            )
             theory, training = solve(setup, "AlignedModes"), simulate(setup, [seed], "modes")
             errors.append(np.abs(training["modes"][0] - theory["modes"]).max())
         order.append(np.log2(np.array(errors[:-1]) / errors[1:]))
@@ -85,10 +90,16 @@ def _labelled(depths, times, curves, order, paths, s, variance, start):
             "path": (("start", "moment", "layer"), paths),
             "saddle_curvatures": (("layers", "direction"), _curvatures_at_zero(s, variance)),
         },
-        coords={"depth": list(depths), "time": times, "deeper": list(DEEPER), "upper": weights, "lower": weights,
-                "layers": [1, 2]},
+        coords={
+            "depth": list(depths),
+            "time": times,
+            "deeper": list(DEEPER),
+            "upper": weights,
+            "lower": weights,
+            "layers": [1, 2],
+        },
         attrs={"time": "units of τ/D", **constants},
-    )  # fmt: skip
+    )
 
 
 def printed_shallow(times, s, variance, start):
@@ -140,28 +151,71 @@ def claims(result: Result) -> list[Claim]:
     approach = np.log2(gaps[:-1] / gaps[1:])
     curvatures = data.saddle_curvatures
     return [
-        Claim.at_most("Depth introduces a saddle point: lowest curvature at zero weights, two layers",
-                      float(curvatures.sel(layers=2)[0]), -1e-6, source="paper"),
-        Claim.at_least("A shallow chain has no saddle: its curvature there", float(curvatures.sel(layers=1)[0]), 1e-6,
-                       source="paper"),
-        Claim.at_most("A shallow chain is fastest at the start: time of fastest learning", fastest.pop(1), 0.0, source="paper"),
-        Claim.at_least("Deep chains accelerate first: earliest time of fastest learning", min(fastest.values()), 0.1,
-                       source="paper"),
-        Claim.at_most("The curve printed for D = 2 is that of training: largest gap / target", off(data.printed_deep, deep),
-                      0.01, source="paper"),
-        Claim.at_most("The curve printed for D = 1 is that of training: largest gap / target", off(data.printed_shallow, shallow),
-                      0.01, source="paper", expected=False,
-                      reason="the exponent −t/τ lacks the input variance; it is −λt/τ"),
-        Claim.at_most("The curve printed for D ≥ 3 is that of training at D = 3: largest gap / target",
-                      off(data.printed_very_deep, third), 0.01, source="paper", expected=False,
-                      reason="it is the limit D → ∞, and its exponent −t/τ lacks s²/λ"),
-        Claim.at_most("The limit D → ∞, corrected, describes D ≈ 10: relative gap of the half-times",
-                      abs(float(data.half_time_infinite) / float(data.half_time_ten) - 1), 0.05, source="paper", expected=False,
-                      reason="finite depth tends to the limit only as 1/D; at D = 10 the finite-D curve is needed"),
-        Claim.between("Descent tends to the closed form as lr → 0: lowest order over depths", float(data.order_in_lr.min()), 0.9, 1.1),
-        Claim.between("Descent tends to the closed form as lr → 0: highest order over depths", float(data.order_in_lr.max()), 0.9, 1.1),
+        Claim.at_most(
+            "Depth introduces a saddle point: lowest curvature at zero weights, two layers",
+            float(curvatures.sel(layers=2)[0]),
+            -1e-6,
+            source="paper",
+        ),
+        Claim.at_least(
+            "A shallow chain has no saddle: its curvature there",
+            float(curvatures.sel(layers=1)[0]),
+            1e-6,
+            source="paper",
+        ),
+        Claim.at_most(
+            "A shallow chain is fastest at the start: time of fastest learning", fastest.pop(1), 0.0, source="paper"
+        ),
+        Claim.at_least(
+            "Deep chains accelerate first: earliest time of fastest learning",
+            min(fastest.values()),
+            0.1,
+            source="paper",
+        ),
+        Claim.at_most(
+            "The curve printed for D = 2 is that of training: largest gap / target",
+            off(data.printed_deep, deep),
+            0.01,
+            source="paper",
+        ),
+        Claim.at_most(
+            "The curve printed for D = 1 is that of training: largest gap / target",
+            off(data.printed_shallow, shallow),
+            0.01,
+            source="paper",
+            expected=False,
+            reason="the exponent −t/τ lacks the input variance; it is −λt/τ",
+        ),
+        Claim.at_most(
+            "The curve printed for D ≥ 3 is that of training at D = 3: largest gap / target",
+            off(data.printed_very_deep, third),
+            0.01,
+            source="paper",
+            expected=False,
+            reason="it is the limit D → ∞, and its exponent −t/τ lacks s²/λ",
+        ),
+        Claim.at_most(
+            "The limit D → ∞, corrected, describes D ≈ 10: relative gap of the half-times",
+            abs(float(data.half_time_infinite) / float(data.half_time_ten) - 1),
+            0.05,
+            source="paper",
+            expected=False,
+            reason="finite depth tends to the limit only as 1/D; at D = 10 the finite-D curve is needed",
+        ),
+        Claim.between(
+            "Descent tends to the closed form as lr → 0: lowest order over depths",
+            float(data.order_in_lr.min()),
+            0.9,
+            1.1,
+        ),
+        Claim.between(
+            "Descent tends to the closed form as lr → 0: highest order over depths",
+            float(data.order_in_lr.max()),
+            0.9,
+            1.1,
+        ),
         Claim.between("Finite depth tends to the limit as 1/D: order of the half-time", float(approach[-1]), 0.9, 1.1),
-    ]  # fmt: skip
+    ]
 
 
 def _time_of_fastest_learning(curve) -> float:
@@ -197,7 +251,9 @@ def figure(result: Result):
     third = int(min(d for d in data.depth.values if d >= 3))
     for colour, depth, name in ((COLOURS[0], 1, "printed_shallow"), (COLOURS[2], third, "printed_very_deep")):
         trained(printed, data.time, data.training.sel(depth=depth), colour=colour, label=f"training, D = {depth}")
-        printed.plot(data.time, data[name], color=colour, lw=1.3, ls=":", label="as printed" + (", D ≥ 3" if depth > 1 else ""))
+        printed.plot(
+            data.time, data[name], color=colour, lw=1.3, ls=":", label="as printed" + (", D ≥ 3" if depth > 1 else "")
+        )
     printed.set(xlabel="time (τ/D)", ylabel="mode strength a", title="two printed formulas are wrong")
     printed.legend(loc="lower right")
     return sheet

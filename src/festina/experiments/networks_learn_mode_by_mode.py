@@ -27,7 +27,9 @@ REFERENCE = {
 QUICK = dict(seeds=4, lr=0.04, points=150)
 
 
-def run(*, hidden=16, scales=(1e-1, 1e-2, 1e-3, 1e-4), start=1e-4, until=70.0, lr=0.01, points=400, seeds=16, seed=0) -> Result:
+def run(
+    *, hidden=16, scales=(1e-1, 1e-2, 1e-3, 1e-4), start=1e-4, until=70.0, lr=0.01, points=400, seeds=16, seed=0
+) -> Result:
     task = tasks.hierarchy(levels=2)
     modes = task.modes()
     times = np.unique(np.round(np.linspace(0, until, points) / lr)) * lr
@@ -39,12 +41,17 @@ def run(*, hidden=16, scales=(1e-1, 1e-2, 1e-3, 1e-4), start=1e-4, until=70.0, l
     deep, shallow = aligned(nets.DeepLinear(hidden), lr), aligned(nets.DeepLinear(()), lr)
     theories = {"deep, aligned": solve(deep, "AlignedModes"), "shallow, aligned": solve(shallow, "AlignedModes")}
     errors = [
-        np.abs(simulate(deep.replace(rule=rules.GradientDescent(rate)), [seed], "modes")["modes"][0] - theories["deep, aligned"]["modes"]).max()
+        np.abs(
+            simulate(deep.replace(rule=rules.GradientDescent(rate)), [seed], "modes")["modes"][0]
+            - theories["deep, aligned"]["modes"]
+        ).max()
         for rate in (lr, lr / 2, lr / 4)
-    ]  # fmt: skip
+    ]
     random = {scale: deep.replace(init=inits.SmallRandom(scale)) for scale in scales}
     found = [simulate(setup, draws, ["modes", "map", "loss"]) for setup in random.values()]
-    setups = {"deep, aligned": deep, "shallow, aligned": shallow} | {f"deep, random {k:g}": v for k, v in random.items()}
+    setups = {"deep, aligned": deep, "shallow, aligned": shallow} | {
+        f"deep, random {k:g}": v for k, v in random.items()
+    }
     expected_start = hidden * np.array(scales) ** 2 / 2
     numbers = dict(singular_value=modes.singular_values, variance=modes.variances)
     import xarray
@@ -56,7 +63,10 @@ def run(*, hidden=16, scales=(1e-1, 1e-2, 1e-3, 1e-4), start=1e-4, until=70.0, l
             "shallow_theory": (("time", "mode"), theories["shallow, aligned"]["modes"]),
             "shallow_training": (("time", "mode"), simulate(shallow, [seed], "modes")["modes"][0]),
             "random_training": (("scale", "seed", "time", "mode"), np.stack([t["modes"] for t in found])),
-            "random_theory": (("scale", "time", "mode"), np.stack([mode(times, **numbers, start=a) for a in expected_start])),
+            "random_theory": (
+                ("scale", "time", "mode"),
+                np.stack([mode(times, **numbers, start=a) for a in expected_start]),
+            ),
             "random_loss": (("scale", "seed", "time"), np.stack([t["loss"] for t in found])),
             "outside_modes": (("scale", "seed"), np.stack([_outside(t["map"], modes) for t in found])),
             "half_time_predicted": (
@@ -69,9 +79,14 @@ def run(*, hidden=16, scales=(1e-1, 1e-2, 1e-3, 1e-4), start=1e-4, until=70.0, l
             "left": (("feature", "mode"), modes.left),
             "right": (("input", "mode"), modes.right),
         },
-        coords={"time": times, "scale": list(scales), "seed": draws, "feature": list(task.features or ()),
-                "input": list(task.inputs or ())},
-    )  # fmt: skip
+        coords={
+            "time": times,
+            "scale": list(scales),
+            "seed": draws,
+            "feature": list(task.features or ()),
+            "input": list(task.inputs or ()),
+        },
+    )
     return Result(data, setups, theories)
 
 
@@ -87,34 +102,69 @@ def claims(result: Result) -> list[Claim]:
     targets = data.target.values
     smallest = data.isel(scale=-1)
     half = _crossing(smallest.random_training, data.time, targets, 0.5)
-    rise = {net: _rise_over_half(data[f"{net}_training"].values[None], data.time, targets) for net in ("shallow", "deep")}
+    rise = {
+        net: _rise_over_half(data[f"{net}_training"].values[None], data.time, targets) for net in ("shallow", "deep")
+    }
     shallow_half = _crossing(data.shallow_training.values[None], data.time, targets, 0.5)[0]
     deep_half = _crossing(data.deep_training.values[None], data.time, targets, 0.5)[0]
     first, second, third = half[:, 0], half[:, 1], half[:, 2:].min(axis=1)
     gap = np.abs(np.median(half, axis=0) / smallest.half_time_predicted.values - 1)
     outside = data.outside_modes.max("seed").values
     return [
-        Claim.at_most("Singular values of the task are √7, √3, 1, 1 over 4: largest gap",
-                      np.abs(data.singular_value.values - np.sqrt([7, 3, 1, 1]) / 4).max(), 1e-12, source="paper"),
-        Claim.at_most("The network learns the task: largest final loss, smallest random start",
-                      float(smallest.random_loss.isel(time=-1).max()), 1e-3, source="paper"),
-        Claim.at_least("Broad distinctions come first, from random weights: share of seeds in the order of the tree",
-                       np.mean((first < second) & (second < third)), 1.0, source="paper"),
-        Claim.at_most("Full networks act like several chains: largest part between modes, smallest random start",
-                      outside[-1], 0.05, source="paper"),
-        Claim.at_least("… and more so the smaller the start: smallest ratio of that part, scale to next scale",
-                       np.min(outside[:-1] / outside[1:]), 1.0),
-        Claim.at_most("Closed form against training, aligned start: largest gap / target",
-                      float((np.abs(data.deep_theory - data.deep_training) / data.target).max()), 0.1, source="paper"),
+        Claim.at_most(
+            "Singular values of the task are √7, √3, 1, 1 over 4: largest gap",
+            np.abs(data.singular_value.values - np.sqrt([7, 3, 1, 1]) / 4).max(),
+            1e-12,
+            source="paper",
+        ),
+        Claim.at_most(
+            "The network learns the task: largest final loss, smallest random start",
+            float(smallest.random_loss.isel(time=-1).max()),
+            1e-3,
+            source="paper",
+        ),
+        Claim.at_least(
+            "Broad distinctions come first, from random weights: share of seeds in the order of the tree",
+            np.mean((first < second) & (second < third)),
+            1.0,
+            source="paper",
+        ),
+        Claim.at_most(
+            "Full networks act like several chains: largest part between modes, smallest random start",
+            outside[-1],
+            0.05,
+            source="paper",
+        ),
+        Claim.at_least(
+            "… and more so the smaller the start: smallest ratio of that part, scale to next scale",
+            np.min(outside[:-1] / outside[1:]),
+            1.0,
+        ),
+        Claim.at_most(
+            "Closed form against training, aligned start: largest gap / target",
+            float((np.abs(data.deep_theory - data.deep_training) / data.target).max()),
+            0.1,
+            source="paper",
+        ),
         Claim.between("Descent tends to the closed form as lr → 0: order", float(data.order_in_lr[-1]), 0.9, 1.1),
-        Claim.at_most("Half-times from random weights, started at N_h σ²/2 (not fitted): largest relative gap of the median",
-                      float(gap.max()), 0.1, source="paper"),
-        Claim.at_most("Deep: stage-like transitions, rise time (10 to 90 %) / half-time at most", rise["deep"].max(), 1.0,
-                      source="paper"),
+        Claim.at_most(
+            "Half-times from random weights, started at N_h σ²/2 (not fitted): largest relative gap of the median",
+            float(gap.max()),
+            0.1,
+            source="paper",
+        ),
+        Claim.at_most(
+            "Deep: stage-like transitions, rise time (10 to 90 %) / half-time at most",
+            rise["deep"].max(),
+            1.0,
+            source="paper",
+        ),
         Claim.at_least("Shallow: gradual, the same ratio at least", rise["shallow"].min(), 2.0, source="paper"),
-        Claim.at_most("Shallow: all modes at once, last half-time / first", shallow_half.max() / shallow_half.min(), 1.01),
+        Claim.at_most(
+            "Shallow: all modes at once, last half-time / first", shallow_half.max() / shallow_half.min(), 1.01
+        ),
         Claim.at_least("Deep: one after another, last half-time / first", deep_half.max() / deep_half.min(), 2.0),
-    ]  # fmt: skip
+    ]
 
 
 def _crossing(curves, times, targets, share) -> np.ndarray:
@@ -124,7 +174,9 @@ def _crossing(curves, times, targets, share) -> np.ndarray:
     after = np.argmax(above, axis=1)
     before = np.maximum(after - 1, 0)
     take = lambda index: np.take_along_axis(curves, index[:, None, :], axis=1)[:, 0, :]  # noqa: E731
-    step = np.where(after > before, (share * targets - take(before)) / np.where(after > before, take(after) - take(before), 1), 0)
+    step = np.where(
+        after > before, (share * targets - take(before)) / np.where(after > before, take(after) - take(before), 1), 0
+    )
     found = times[before] + step * (times[after] - times[before])
     return np.where(above.any(axis=1), found, np.inf)
 

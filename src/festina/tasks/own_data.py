@@ -114,7 +114,11 @@ def _not_empty(array: Any, argument: str) -> None:
 def _names(names: Names, count: int, argument: str) -> tuple[str, ...] | None:
     if names is None:
         return None
+    if isinstance(names, str):
+        raise BadInput(f"{argument} = {names!r}", "a list of names", f"give {argument}=[…]")
     listed = tuple(str(name) for name in names)
-    if len(listed) != count or isinstance(names, str):
-        raise BadInput(f"{argument} has {len(listed)} names", f"{count} names", f"give one of {argument} per axis entry")
+    if len(listed) != count:
+        raise BadInput(
+            f"{argument} has {len(listed)} names", f"{count} names", f"give one of {argument} per axis entry"
+        )
     return listed

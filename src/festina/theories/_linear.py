@@ -18,7 +18,6 @@ class LinearConstants:
     """The task's modes at a start, the start itself, and how a loss is read off the strengths."""
 
     modes: Modes
-    start_map: Any
     weights: Any
     floor: Any
     x: Any
@@ -26,11 +25,7 @@ class LinearConstants:
 
 
 def linear_constants(setup: Setup, seed: Any) -> LinearConstants:
-    weights = setup.weights(seed)
-    start_map = setup.net.map(weights)
-    return LinearConstants(
-        setup.modes(seed), start_map, weights, setup.task.floor(), setup.task.x, setup.net.depth
-    )
+    return LinearConstants(setup.modes(seed), setup.weights(seed), setup.task.floor(), setup.task.x, setup.net.depth)
 
 
 def _loss(constants: LinearConstants, strengths: Any) -> Any:

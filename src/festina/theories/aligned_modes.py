@@ -33,7 +33,7 @@ import numpy as np
 
 from .. import _chain
 from .._errors import BadInput
-from .._linalg import alignment_defect, balance_defect, input_defect
+from .._linalg import alignment_defect, balance_defect, chain_bases, input_defect
 from .._noun import is_traced, noun, positive, real_array
 from .._precision import in_double
 from .._setup import Setup
@@ -43,7 +43,7 @@ from .base import Approach, Assumption, Readout, Theory, smooth_training
 __all__ = ["AlignedModes"]
 
 
-def mode(times: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, depth: float = 2) -> Any:
+def mode(times: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, depth: int | float = 2) -> Any:
     """Strength of a mode at `times`: axes of `times` first, then those of the other numbers.
 
     `depth` is 1, 2, 3, …, or math.inf with time in units of τ/D. A start of zero stays there for
@@ -56,7 +56,7 @@ def mode(times: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, de
     return _mode(times, s, variance, start, _checked_depth(depth))
 
 
-def time_to(strength: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, depth: float = 2) -> Any:
+def time_to(strength: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, depth: int | float = 2) -> Any:
     """Time at which a mode reaches `strength`; infinite if it never does.
 
     `depth` as for `mode`; all numbers broadcast against each other.
@@ -86,10 +86,10 @@ def _checked(first: Any, name: str, singular_value: Any, variance: Any, start: A
     return checked
 
 
-def _checked_depth(depth: float) -> float:
+def _checked_depth(depth: int | float) -> float:
     if depth == math.inf:
         return math.inf
-    if isinstance(depth, bool) or not isinstance(depth, (int, float, np.number)) or depth != int(depth) or depth < 1:
+    if isinstance(depth, bool) or not isinstance(depth, (int, float, np.number)) or depth < 1 or depth % 1:
         raise BadInput(f"depth = {depth!r}", "1, 2, 3, … or math.inf", "depth counts layers: hidden layers + 1")
     return int(depth)
 
@@ -138,7 +138,9 @@ class AlignedModes(Theory):
         return linear_constants(setup, seed)
 
     def start(self, constants):
-        return constants.modes.strengths(constants.start_map)
+        # From the layers: products of weights would hide a mode that starts at zero behind rounding,
+        # and what is not zero grows.
+        return jnp.prod(chain_bases(constants.modes, constants.weights)[0], axis=0)
 
     def field(self, constants, state):
         modes = constants.modes

@@ -137,7 +137,9 @@ def smooth_training(setup: Setup, fastest_rate: Callable[[], float]) -> tuple[As
     rule = setup.rule
     if isinstance(rule, Discrete) and not (rule.full_batch and rule.follows_gradient):
         return (
-            Assumption.that("gradient", "steps follow the full gradient", False, repr(rule), "GradientFlow or GradientDescent"),
+            Assumption.that(
+                "gradient", "steps follow the full gradient", False, repr(rule), "GradientFlow or GradientDescent"
+            ),
         )
     step = float(rule.lr) if isinstance(rule, Discrete) else 0.0
     return (Assumption.at_most("small steps", "lr × fastest rate is small", step and step * fastest_rate(), 0.2),)

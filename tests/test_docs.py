@@ -1,0 +1,216 @@
+"""The documentation is true: its code runs, its links resolve, every public name has a place."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import festina as fs
+from festina import _report
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXTS = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "VISION.md", "CHANGELOG.md"))]
+INSTALL_AND_REPRODUCE = (
+    "python3 -m venv .venv && .venv/bin/pip install ."
+    " && .venv/bin/festina reproduce --quick --out reproduction"
+)
+INSTALL_AND_TEST = (
+    "python3 -m venv .venv && .venv/bin/pip install torch==2.13.0"
+    ' && .venv/bin/pip install -e ".[test]" && .venv/bin/python -m pytest -n auto'
+)
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(path: Path, language: str) -> list[tuple[int, str]]:
+    """Line number and text of every fenced block of a language."""
+    text = path.read_text(encoding="utf-8")
+    found = re.finditer(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    return [(text.count("\n", 0, match.start(1)), match.group(1)) for match in found]
+
+
+def execute(path: Path, line: int, code: str, namespace: dict) -> None:
+    # Empty lines in front make tracebacks point at the line of the page.
+    exec(compile("\n" * line + code, str(path), "exec"), namespace)
+
+
+with_code = pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=named)
+every_text = pytest.mark.parametrize("page", TEXTS, ids=named)
+
+
+@with_code
+def test_its_code_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace: dict = {"__name__": "__main__"}
+    for line, code in blocks(page, "python"):
+        execute(page, line, code, namespace)
+
+
+def anchors(path: Path) -> set[str]:
+    """Identifiers of the headings of a page, as GitHub and MkDocs make them."""
+    lines = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", lines, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@every_text
+def test_its_links_resolve(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (page.parent / file).resolve() if file else page
+        assert path.exists(), target
+        if anchor:
+            assert anchor in anchors(path), target
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    listed = {page for entry in navigation for page in entry.values()}
+    assert listed == {path.name for path in (ROOT / "docs").glob("*.md")}
+
+
+def public_names() -> set[str]:
+    kinds = (fs.tasks, fs.nets, fs.inits, fs.rules, fs.theories)
+    return set(fs.__all__) | {name for kind in kinds for name in kind.__all__}
+
+
+def test_every_public_name_is_a_heading_of_the_api_page():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^##+ `(\w+)`$", text, flags=re.MULTILINE)
+    assert len(headings) == len(set(headings))
+    assert set(headings) == public_names()
+
+
+def test_every_directive_of_the_api_page_is_a_public_name():
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    for path in re.findall(r"^::: festina\.([\w.]+)$", text, flags=re.MULTILINE):
+        value = fs
+        for part in path.split("."):
+            assert part in value.__all__, path
+            value = getattr(value, part)
+
+
+def test_every_test_that_the_docs_name_exists():
+    everything = "".join(page.read_text(encoding="utf-8") for page in TEXTS)
+    cited = set(re.findall(r"(tests/\w+\.py)::(\w+)", everything))
+    assert cited
+    for file, name in sorted(cited):
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        written = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert name in written, f"{file}::{name}"
+
+
+def test_every_claim_that_the_errata_quote_exists():
+    source = (ROOT / "src/festina/experiments/depth_makes_learning_sigmoidal.py").read_text(encoding="utf-8")
+    quoted = re.findall(r'claim "([^"]+)"', (ROOT / "docs" / "errata.md").read_text(encoding="utf-8"))
+    assert quoted
+    for text in quoted:
+        assert text in source, text
+
+
+def test_every_theory_is_on_the_pages_about_theories():
+    from festina._solve import members
+
+    for page in ("theories.md", "which-theory.md"):
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert [name for name in members() if name not in text] == []
+
+
+def test_the_readme_has_the_two_commands():
+    commands = "".join(code for _, code in blocks(ROOT / "README.md", "console")).splitlines()
+    assert INSTALL_AND_REPRODUCE in commands
+    assert INSTALL_AND_TEST in commands
+
+
+def test_continuous_integration_runs_the_command_of_the_readme():
+    assert INSTALL_AND_TEST in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+@every_text
+def test_its_festina_commands_parse(page):
+    import typer
+
+    from festina.cli import app
+
+    command = typer.main.get_command(app)
+    lines = "".join(code for _, code in blocks(page, "console")).splitlines()
+    for line in lines:
+        for part in line.partition("#")[0].split("&&"):
+            words = shlex.split(part)
+            if words and Path(words[0]).name == "festina":
+                context = command.make_context("festina", words[1:2], resilient_parsing=True)
+                name, chosen, _ = command.resolve_command(context, words[1:])
+                chosen.make_context(name, words[2:])
+
+
+def skeletons() -> dict[str, tuple[int, str]]:
+    """The files to copy in CONTRIBUTING.md, by the path in their first line."""
+    found = blocks(ROOT / "CONTRIBUTING.md", "python")
+    return {code.split("\n", 1)[0].removeprefix("# "): (line, code) for line, code in found}
+
+
+def grown(folder: str, monkeypatch) -> types.ModuleType:
+    """The skeleton of a folder, as the module that it is once it is copied."""
+    path = next(path for path in skeletons() if path.startswith(f"src/festina/{folder}/"))
+    line, code = skeletons()[path]
+    assert not (ROOT / path).exists()
+    name = f"festina.{folder}.{Path(path).stem}"
+    module = types.ModuleType(name)
+    module.__package__ = f"festina.{folder}"
+    monkeypatch.setitem(sys.modules, name, module)
+    execute(ROOT / "CONTRIBUTING.md", line, code, vars(module))
+    # The comment with the path stands in front of the docstring, which stays the first statement.
+    assert module.__doc__
+    return module
+
+
+def test_the_theory_to_copy_is_a_theory(monkeypatch):
+    theory = grown("theories", monkeypatch).TwoLayerModes()
+    setup = theory.example()
+    assert [a.name for a in theory.assumptions(setup, 0) if not a.holds] == []
+    known = fs.solve(setup, "AlignedModes")
+    for name, values in fs.solve(setup, theory).items():
+        np.testing.assert_allclose(values, known[name], atol=1e-12)
+    for broken in (fs.nets.DeepLinear((5, 5)), fs.nets.DeepLinear(())):
+        with pytest.raises(fs.NoTheory, match="two layers"):
+            fs.solve(setup.replace(net=broken), theory)
+    with pytest.raises(fs.NoTheory, match="positive start"):
+        fs.solve(setup.replace(init=fs.inits.Aligned(-0.1)), theory)
+
+
+def test_the_task_to_copy_is_a_task(monkeypatch):
+    module = grown("tasks", monkeypatch)
+    task = module.opposites(pairs=3)
+    np.testing.assert_allclose(task.modes().singular_values, task.stated_spectrum, rtol=1e-12)
+    np.testing.assert_allclose(task.y.T @ task.x / task.samples, task.cov_yx, rtol=1e-12)
+    assert task.recipe == ("opposites", '{"pairs": 3}')
+
+
+def test_the_experiment_to_copy_is_an_experiment(monkeypatch, tmp_path):
+    name = "larger_starts_learn_sooner"
+    module = grown("experiments", monkeypatch)
+    assert module.__name__ == f"festina.experiments.{name}"
+    monkeypatch.setattr(_report.experiments, "__all__", [name])
+    report = fs.run(name, quick=True, out=tmp_path)
+    assert report.as_expected, report
+    assert fs.Report.load(tmp_path).claims == report.claims
+
+
+def test_the_citation_names_this_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == fs.__version__
+    assert f"## [{fs.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

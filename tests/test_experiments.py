@@ -1,0 +1,164 @@
+"""Every experiment: quick preset, claims, figure, report; and what reproduce promises."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+
+import numpy as np
+import pytest
+
+import festina as fs
+from festina import _references, experiments
+from festina._report import FILES, Experiment, digest, is_done
+from festina._reproduce import reproduce
+
+every_experiment = pytest.mark.parametrize("name", experiments.__all__)
+
+
+@pytest.fixture(scope="module")
+def quick(request, tmp_path_factory):
+    """Quick reports by name, each run once for all tests of this file."""
+    kept = {}
+
+    def get(name):
+        if name not in kept:
+            folder = tmp_path_factory.mktemp(name)
+            kept[name] = (fs.run(name, quick=True, out=folder), folder)
+        return kept[name]
+
+    return get
+
+
+@every_experiment
+def test_every_outcome_is_as_expected(name, quick):
+    report, _ = quick(name)
+    assert report.claims
+    for claim in report.claims:
+        assert claim.as_expected, f"{claim.text}: measured {claim.measured}, required {claim.required}"
+    assert report.facts["outcome"] == "as expected"
+
+
+@every_experiment
+def test_the_report_is_whole_and_round_trips(name, quick):
+    report, folder = quick(name)
+    assert sorted(p.name for p in folder.iterdir()) == sorted(FILES)
+    facts = json.loads((folder / "report.json").read_text())
+    assert facts["experiment"] == name
+    for key in ("setup", "versions", "seed", "seconds", "claims", "parameters", "reference", "assumptions", "digest"):
+        assert key in facts
+    for claim in facts["claims"]:
+        assert {"text", "measured", "required", "holds", "source", "expected"} <= set(claim)
+        assert claim["source"] in ("paper", "festina")
+        assert claim["expected"] or (claim["reason"] and claim["source"] == "paper")
+    for spec in facts["setup"].values():
+        fs.Setup.from_json(json.dumps(spec))
+    again = fs.Report.load(folder)
+    assert again.to_dict() == facts
+    assert again.experiment.module.claims(again.result) == list(report.claims)
+
+
+@every_experiment
+def test_the_figure_is_deterministic_and_drawn_from_the_saved_data(name, quick, tmp_path):
+    _, folder = quick(name)
+    again = fs.Report.load(folder)
+    again.save(tmp_path)
+    assert (tmp_path / "figure.svg").read_text() == (folder / "figure.svg").read_text()
+
+
+@every_experiment
+def test_its_file_keeps_the_house_rules(name):
+    experiment = Experiment.named(name)
+    module = experiment.module
+    assert experiment.finding.endswith(".")
+    assert "_" in name
+    assert set(module.REFERENCE) <= set(_references.entries())
+    parameters = inspect.signature(module.run).parameters
+    assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in parameters.values())
+    assert "seed" in parameters
+    assert set(module.QUICK) <= set(parameters)
+    assert not re.search(r"\b(solve|simulate)\(", inspect.getsource(module.figure))
+
+
+@every_experiment
+@pytest.mark.slow
+def test_the_full_preset(name, tmp_path):
+    assert fs.run(name, out=tmp_path).as_expected
+
+
+def test_other_seeds_and_parameters():
+    report = fs.run("networks_learn_mode_by_mode", quick=True, seed=3, hidden=8)
+    assert report.facts["preset"] == "custom"
+    assert report.facts["parameters"]["hidden"] == 8
+    assert report.facts["seed"] == 3
+    with pytest.raises(fs.UnknownName, match="hidden"):
+        fs.run("networks_learn_mode_by_mode", hiden=8)
+    with pytest.raises(fs.UnknownName, match="networks_learn_mode_by_mode"):
+        fs.run("networks_learn_mode_by_mod")
+
+
+def tiny(monkeypatch, broken=()):
+    """Make runs instant: reproduce is about folders and pages here, not about science."""
+    import xarray
+
+    from festina._plot import new_figure
+    from festina._report import Claim, Result
+
+    calls = []
+    for name in experiments.__all__:
+        module = Experiment.named(name).module
+
+        def run(*, _name=name, seed=0, **parameters):
+            calls.append(_name)
+            if _name in broken:
+                raise RuntimeError("something broke")
+            return Result(xarray.Dataset({"a": ("time", np.arange(3.0))}))
+
+        monkeypatch.setattr(module, "run", run)
+        monkeypatch.setattr(module, "QUICK", {})
+        monkeypatch.setattr(module, "claims", lambda result: [Claim.at_most("a", 1.0, 2.0)])
+        monkeypatch.setattr(module, "figure", lambda result: new_figure()[0])
+        monkeypatch.setattr(Experiment, "parameters", lambda self, quick=False: {})
+    return calls
+
+
+def test_reproduce_keeps_what_is_done_and_survives_a_failure(monkeypatch, tmp_path):
+    broken = experiments.__all__[0]
+    calls = tiny(monkeypatch, broken={broken})
+    first = reproduce((), quick=True, out=tmp_path)
+    assert list(first.failures) == [broken]
+    assert first.done == experiments.__all__[1:]
+    assert not first.as_expected
+    page = (tmp_path / "index.html").read_text()
+    assert "something broke" in page
+    assert experiments.__all__[1] in page
+
+    calls.clear()
+    tiny_again = tiny(monkeypatch)
+    second = reproduce((), quick=True, out=tmp_path)
+    assert tiny_again == [broken]
+    assert second.kept == experiments.__all__[1:]
+    assert second.as_expected
+
+
+def test_a_report_with_other_inputs_or_missing_files_is_run_again(monkeypatch, tmp_path):
+    calls = tiny(monkeypatch)
+    name = experiments.__all__[0]
+    reproduce([name], quick=True, out=tmp_path)
+    reproduce([name], quick=True, out=tmp_path, seed=1)
+    (tmp_path / name / "figure.png").unlink()
+    reproduce([name], quick=True, out=tmp_path, seed=1)
+    (tmp_path / name / "report.json").write_text("{ broken")
+    reproduce([name], quick=True, out=tmp_path, seed=1)
+    assert calls == [name] * 4
+    assert is_done(tmp_path / name, digest(name, {}, 1))
+
+
+def test_claims_are_checked():
+    with pytest.raises(fs.BadInput, match="source"):
+        fs.Claim("x", 1.0, "<= 2", True, source="me")
+    with pytest.raises(fs.BadInput, match="expected to fail"):
+        fs.Claim("x", 1.0, "<= 2", True, source="paper", expected=False)
+    assert not fs.Claim.at_most("x", float("nan"), 1.0).holds
+    assert fs.Claim.between("x", 1.0, 0.9, 1.1).holds

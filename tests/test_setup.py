@@ -1,0 +1,161 @@
+"""Setup: frozen, a pytree, JSON both ways, and the one time grid."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import festina as fs
+
+TASK = fs.tasks.hierarchy(levels=2)
+finite = st.floats(1e-6, 1e3)
+NETS = st.one_of(
+    st.builds(fs.nets.DeepLinear, st.lists(st.integers(1, 9), max_size=3)),
+    st.builds(fs.nets.MLP, st.integers(1, 9), st.sampled_from(["relu", "tanh"]), st.booleans()),
+)
+INITS = st.one_of(st.builds(fs.inits.SmallRandom, finite), st.builds(fs.inits.Orthogonal, finite))
+RULES = st.one_of(
+    st.builds(fs.rules.GradientFlow, st.floats(1e-12, 1e-3)),
+    st.builds(fs.rules.GradientDescent, finite),
+    st.builds(fs.rules.SGD, finite, st.integers(1, 4)),
+    st.builds(fs.rules.Adam, finite),
+)
+TIMES = st.lists(st.floats(0, 1e4, allow_subnormal=False), min_size=1, max_size=9, unique=True).map(sorted)
+
+
+def small(**changes) -> fs.Setup:
+    return fs.Setup(TASK, fs.nets.DeepLinear(4), fs.inits.Aligned(0.1), **changes)
+
+
+@given(net=NETS, init=INITS, rule=RULES, times=TIMES, precision=st.sampled_from(["float64", "float32"]))
+def test_json_round_trip_is_exact(net, init, rule, times, precision):
+    setup = fs.Setup(TASK, net, init, rule, times=times, precision=precision)
+    text = setup.to_json()
+    assert fs.Setup.from_json(text) == setup
+    assert fs.Setup.from_json(text).to_json() == text
+    json.loads(text)
+
+
+@pytest.mark.parametrize(
+    "init", [fs.inits.Aligned([0.1, 0.2, 0.3, -0.4]), fs.inits.Given([np.eye(4) / 3, np.ones((7, 4)) / 7])]
+)
+def test_json_keeps_arrays_exactly(init):
+    setup = small().replace(init=init)
+    assert fs.Setup.from_json(setup.to_json()) == setup
+
+
+def test_json_of_own_data_and_moments():
+    rng = np.random.default_rng(0)
+    own = fs.tasks.from_arrays(rng.normal(size=(9, 3)), rng.normal(size=(9, 2)), features=["a", "b"])
+    moments = fs.tasks.from_moments(own.cov_yx, own.cov_x, own.y.T @ own.y / 9)
+    for task in (own, moments):
+        again = fs.Setup.from_json(small().replace(task=task).to_json()).task
+        assert again == task
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"festina_setup": 1}', '{"festina_setup": 99}', "not json"])
+def test_foreign_json_is_refused(text):
+    with pytest.raises(fs.BadInput):
+        fs.Setup.from_json(text)
+
+
+def test_json_names_what_it_does_not_know():
+    spec = json.loads(small().to_json())
+    with pytest.raises(fs.UnknownName, match="DeepLinear"):
+        fs.Setup.from_json(json.dumps({**spec, "net": {"DeepLinaer": {}}}))
+    with pytest.raises(fs.BadInput, match="net DeepLinear"):
+        fs.Setup.from_json(json.dumps({**spec, "net": {"DeepLinear": {"depth": 3}}}))
+    with pytest.raises(fs.UnknownName, match="hierarchy"):
+        fs.Setup.from_json(json.dumps({**spec, "task": {"hierachy": {}}}))
+
+
+def test_it_is_frozen_equal_by_value_and_a_pytree():
+    setup = small()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setup.net = None
+    assert setup == small()
+    assert setup != small(until=3.0)
+    leaves, structure = jax.tree.flatten(setup)
+    assert jax.tree.unflatten(structure, leaves) == setup
+    assert hash(setup) == hash(small())
+
+
+def test_numbers_are_leaves_and_structure_is_not():
+    rate = fs.rules.GradientDescent(0.1)
+    assert jax.tree.leaves(rate) == [0.1]
+    assert jax.tree.leaves(fs.nets.DeepLinear(4)) == []
+    assert jax.tree.structure(rate) == jax.tree.structure(fs.rules.GradientDescent(0.7))
+
+
+class TestGrid:
+    def test_times_are_taken_as_given_by_a_flow(self):
+        assert np.array_equal(small(times=[0.0, 0.3, 7.0]).times, [0.0, 0.3, 7.0])
+
+    def test_linear_and_log(self):
+        assert np.array_equal(small(until=2.0, points=5).times, [0, 0.5, 1, 1.5, 2])
+        grid = small(until=10.0, points=6, spacing="log").times
+        assert grid[0] == 0
+        assert grid[-1] == 10
+        np.testing.assert_allclose(np.diff(np.log(grid[1:])), np.log(1e4) / 4)
+
+    def test_log_grids_of_steps_have_no_repeats(self):
+        grid = small(rule=fs.rules.GradientDescent(0.1), until=100.0, points=50, spacing="log").times
+        assert (np.diff(grid) > 0).all()
+        np.testing.assert_allclose(grid / 0.1, np.round(grid / 0.1))
+
+    def test_every_k_steps_and_the_last(self):
+        setup = small(rule=fs.rules.GradientDescent(0.1), until=1.0, every=4)
+        np.testing.assert_allclose(setup.times, [0, 0.4, 0.8, 1.0])
+
+    def test_the_default_reaches_the_end_of_learning(self):
+        setup = small()
+        assert fs.solve(setup)["loss"][-1] < 1e-3 * fs.solve(setup)["loss"][0]
+
+    def test_theory_and_training_share_it(self):
+        setup = small(rule=fs.rules.GradientDescent(0.07), until=3.0, points=10)
+        assert np.array_equal(fs.solve(setup).times, fs.simulate(setup).times)
+
+    @pytest.mark.parametrize(
+        ("grid", "words"),
+        [
+            (dict(times=[0.0, 2.0], until=1.0), "outside the run"),
+            (dict(times=[-1.0, 2.0]), "begin at -1"),
+            (dict(times=[1.0, 1.0]), "do not increase"),
+            (dict(times=[2.0, 1.0]), "do not increase"),
+            (dict(times=[]), "empty"),
+            (dict(times=[0.0, np.nan]), "times has 1 value"),
+            (dict(times=[[0.0]]), "times has shape"),
+            (dict(until=0.0), "until = 0.0"),
+            (dict(until=-2), "until = -2"),
+            (dict(until=1.0, points=1), "points = 1"),
+            (dict(until=1.0, spacing="lin"), "spacing = 'lin'"),
+            (dict(times=[1.0], points=3), "times together with"),
+            (dict(until=1.0, every=2), "every = 2 with GradientFlow"),
+            (dict(precision="float16"), "precision = 'float16'"),
+        ],
+    )
+    def test_impossible_grids_are_named(self, grid, words):
+        with pytest.raises(fs.BadInput) as refusal:
+            small(**grid)
+        assert words in refusal.value.seen
+
+
+@pytest.mark.parametrize(("position", "value"), [("task", 3), ("net", "DeepLinear"), ("init", 0.1), ("rule", 0.1)])
+def test_parts_of_the_wrong_kind_are_named(position, value):
+    parts = dict(task=TASK, net=fs.nets.DeepLinear(3), init=fs.inits.Aligned(0.1), rule=fs.rules.GradientFlow())
+    with pytest.raises(fs.BadInput, match=f"{position} is"):
+        fs.Setup(**{**parts, position: value})
+
+
+def test_replace_keeps_the_grid_and_refuses_unknown_parts():
+    setup = small(times=[0.0, 1.0])
+    assert np.array_equal(setup.replace(init=fs.inits.Aligned(0.2)).times, [0.0, 1.0])
+    assert setup.replace(until=5.0, points=3).times[-1] == 5.0
+    with pytest.raises(fs.UnknownName, match="rule"):
+        setup.replace(rul=1)

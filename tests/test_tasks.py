@@ -1,0 +1,137 @@
+"""The laws of every task, and tasks from a user's own data."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import festina as fs
+
+# One example of every task in the listing; a new task must be added here or this file fails.
+EXAMPLES = {
+    "hierarchy": lambda: fs.tasks.hierarchy(levels=3),
+    "from_arrays": lambda: fs.tasks.from_arrays(
+        np.arange(12.0).reshape(4, 3), np.ones((4, 2)), items=list("abcd"), features=["u", "v"]
+    ),
+    "from_moments": lambda: fs.tasks.from_moments([[1.0, 0.5]], [[2.0, 0.0], [0.0, 1.0]], [[3.0]], inputs=["p", "q"]),
+}
+every_task = pytest.mark.parametrize("name", fs.tasks.__all__)
+
+
+def test_every_task_has_an_example_here():
+    assert set(EXAMPLES) == set(fs.tasks.__all__)
+
+
+@every_task
+def test_second_moments_agree_with_samples(name):
+    task = EXAMPLES[name]()
+    if task.samples is None:
+        return
+    np.testing.assert_allclose(
+        task.cov_yx, np.mean([np.outer(y, x) for x, y in zip(task.x, task.y, strict=True)], axis=0)
+    )
+    np.testing.assert_allclose(task.cov_x, np.mean([np.outer(x, x) for x in task.x], axis=0))
+    np.testing.assert_allclose(task.power, np.mean([y @ y for y in task.y]))
+
+
+@every_task
+def test_spectrum_and_modes_rebuild_the_moments(name):
+    task = EXAMPLES[name]()
+    modes = task.modes()
+    np.testing.assert_allclose(task.spectrum(), np.linalg.svd(task.cov_yx, compute_uv=False), atol=1e-12)
+    np.testing.assert_allclose(modes.matrix(modes.singular_values), task.cov_yx, atol=1e-12)
+    np.testing.assert_allclose(modes.variances, np.diag(modes.right.T @ task.cov_x @ modes.right), atol=1e-12)
+
+
+@every_task
+def test_names_line_up_with_axes(name):
+    task = EXAMPLES[name]()
+    for names, size in ((task.items, task.samples), (task.inputs, task.d_in), (task.features, task.d_out)):
+        assert names is None or len(names) == size
+
+
+@every_task
+def test_target_and_floor_are_those_of_least_squares(name):
+    task = EXAMPLES[name]()
+    if task.samples is None:
+        return
+    best, *_ = np.linalg.lstsq(task.x, task.y, rcond=None)
+    residual = task.y - task.x @ best
+    np.testing.assert_allclose(task.x @ task.target().T, task.x @ best, atol=1e-9)
+    np.testing.assert_allclose(task.floor(), 0.5 * np.mean(np.sum(residual**2, axis=1)), atol=1e-12)
+
+
+@pytest.mark.parametrize("levels", [0, 1, 2, 3, 4])
+def test_the_spectrum_of_the_hierarchy_is_the_stated_one(levels):
+    task = fs.tasks.hierarchy(levels)
+    np.testing.assert_allclose(task.stated_spectrum, np.linalg.svd(task.cov_yx, compute_uv=False), atol=1e-13)
+
+
+def test_the_four_items():
+    task = fs.tasks.hierarchy(levels=2)
+    canary = dict(zip(task.features, task.y[task.items.index("canary")], strict=True))
+    assert {f for f, value in canary.items() if value} == {"grow", "move", "fly"}
+    assert np.array_equal(np.unique(task.y), [0, 1])
+
+
+@pytest.mark.parametrize(("d_in", "d_out"), [(4, 4), (5, 2), (2, 5), (1, 3)])
+@given(data=st.data())
+def test_modes_diagonalise_the_input_wherever_they_can(d_in, d_out, data):
+    # Repeated singular values and variances: the basis inside a level is free, and must be chosen right.
+    count = min(d_in, d_out)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**31)))
+    values = np.sort(data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=count, max_size=count)))[::-1]
+    variances = np.array(data.draw(st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=d_in, max_size=d_in)))
+    left = np.linalg.qr(rng.normal(size=(d_out, d_out)))[0][:, :count]
+    right = np.linalg.qr(rng.normal(size=(d_in, d_in)))[0]
+    task = fs.tasks.from_moments(left * values @ right[:, :count].T, right * variances @ right.T)
+    modes = task.modes()
+    image = task.cov_x @ modes.right
+    np.testing.assert_allclose(image, modes.right * modes.variances, atol=1e-9)
+    np.testing.assert_allclose(modes.left.T @ modes.left, np.eye(count), atol=1e-10)
+    np.testing.assert_allclose(modes.right.T @ modes.right, np.eye(count), atol=1e-10)
+    np.testing.assert_allclose(modes.matrix(modes.singular_values), task.cov_yx, atol=1e-10)
+
+
+def test_a_changed_task_does_not_keep_its_recipe_in_json():
+    from festina._spec import to_spec
+
+    setup = fs.Setup(fs.tasks.hierarchy(2), fs.nets.DeepLinear(3), fs.inits.Aligned(0.1), until=1.0)
+    assert to_spec(setup)["task"] == {"hierarchy": {"levels": 2}}
+    doubled = dataclasses.replace(
+        setup.task, y=2 * setup.task.y, cov_yx=2 * setup.task.cov_yx, power=4 * setup.task.power
+    )
+    assert "from_arrays" in to_spec(setup.replace(task=doubled))["task"]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: fs.tasks.from_arrays([1.0, 2.0], [[1.0]]), "x has shape"),
+        (lambda: fs.tasks.from_arrays(np.ones((3, 2)), np.ones((4, 2))), "x has 3 rows and y has 4"),
+        (lambda: fs.tasks.from_arrays([[np.nan]], [[1.0]]), "x has 1 value"),
+        (lambda: fs.tasks.from_arrays([[1.0]], [[np.inf]]), "y has 1 value"),
+        (lambda: fs.tasks.from_arrays([["a"]], [[1.0]]), "x is list"),
+        (lambda: fs.tasks.from_arrays([[1.0], [2.0, 3.0]], [[1.0]]), "x is list"),
+        (lambda: fs.tasks.from_arrays(np.ones((0, 2)), np.ones((0, 2))), "x has shape"),
+        (lambda: fs.tasks.from_arrays([[1.0]], [[1.0]], items=["a", "b"]), "items has 2 names"),
+        (lambda: fs.tasks.from_moments([[1.0, 1.0]], [[1.0]]), "cov_x has shape"),
+        (lambda: fs.tasks.from_moments([[1.0, 0.0]], [[1.0, 0.5], [0.0, 1.0]]), "cov_x is not symmetric"),
+        (lambda: fs.tasks.from_moments([[1.0, 0.0]], [[1.0, 0.0], [0.0, -1.0]]), "negative eigenvalue"),
+        (lambda: fs.tasks.from_moments([[1.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]]), "no variance"),
+        (lambda: fs.tasks.from_moments([[1.0]], [[1.0]], [[0.5]]), "cov_y explains less"),
+        (lambda: fs.tasks.from_moments([[1.0]], [[1.0]], [[1.0, 0.0], [0.0, 1.0]]), "cov_y has shape"),
+        (lambda: fs.tasks.hierarchy(levels=-1), "levels = -1"),
+        (lambda: fs.tasks.hierarchy(levels=1.5), "levels = 1.5"),
+    ],
+)
+def test_impossible_data_are_refused_in_three_parts(make, words):
+    with pytest.raises(fs.BadInput) as refusal:
+        make()
+    assert words in refusal.value.seen
+    assert refusal.value.needed
+    assert refusal.value.do
