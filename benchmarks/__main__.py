@@ -50,15 +50,17 @@ def measured(name: str, mode: str, rounds: int, patience: int, folder: Path) -> 
     outcome = compete(module.contestants(mode, folder), mode, rounds, patience)
     rows = [claim.row(outcome["medians"]) for claim in module.claims(mode)]
     for row in rows:
+        row["disturbed"] = mode == "default" and outcome["disturbed"] > 0  # CPU time needs no quiet machine
         print(table_row(row, mode), flush=True)
-    return {"name": name, "unit": module.UNIT, **outcome, "rows": rows, "notes": notes(name, mode, rounds, module.UNIT, outcome)}
+    said = notes(name, mode, rounds, module.UNIT, outcome)
+    return {"name": name, "unit": module.UNIT, **outcome, "rows": rows, "notes": said}
 
 
 def table_row(row: dict[str, Any], mode: str) -> str:
     if row["ratio"] is None:
         cells = (row["work"], mode, row["rival"], "", row["target"], "", "", "")
     else:
-        reached = {True: "yes", False: "no", None: ""}[row["reached"]]
+        reached = {True: "yes", False: "no", None: "–"}[row["reached"]] + (", disturbed" if row["disturbed"] else "")
         rival = row["rival"] if row["fastest"] == row["rival"] else f"{row['rival']} ({row['fastest']})"
         times = (duration(row["ours_seconds"]), duration(row["rival_seconds"]))
         cells = (row["work"], mode, rival, f"{row['ratio']:.2f}", row["target"], reached, *times)
@@ -68,8 +70,8 @@ def table_row(row: dict[str, Any], mode: str) -> str:
 def notes(name: str, mode: str, rounds: int, unit: str, outcome: dict[str, Any]) -> list[str]:
     listed = ", ".join(f"{who} {duration(seconds)}" for who, seconds in outcome["medians"].items())
     lines = [f"{name}, {mode}: medians of {rounds} rounds per {unit}: {listed}."]
-    if outcome["contended"]:
-        lines.append(f"{name}, {mode}: {outcome['contended']} of these rounds did not get all their cores; repeat on a quiet machine.")
+    if outcome["disturbed"]:
+        lines.append(f"{name}, {mode}: in {outcome['disturbed']} of these rounds other processes used the cores.")
     return lines
 
 

@@ -15,9 +15,7 @@ OBSERVED = ("loss", "modes")
 def setup() -> Any:
     import festina as fs
 
-    return fs.Setup(
-        fs.tasks.hierarchy(levels=3), fs.nets.DeepLinear(hidden=32), fs.inits.Aligned(1e-3), points=1000
-    )
+    return fs.Setup(fs.tasks.hierarchy(levels=3), fs.nets.DeepLinear(hidden=32), fs.inits.Aligned(1e-3), points=1000)
 
 
 def solve() -> Call:

@@ -1,8 +1,8 @@
 """Workers that take turns, and claims about their speed.
 
 Every contestant runs in a process of its own, started once and warmed up by one call, so that
-compilation is not counted. Rounds are interleaved: each contestant runs once per round, one at a
-time, so that all of them see the same machine.
+compilation is not counted. Rounds are interleaved: in each round every contestant has one turn, alone,
+so that all of them see the same machine.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from typing import Any
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
 MODES = ("one core", "default")
-QUIET = 0.9  # of the cores a contestant should keep busy; below this, somebody else had them
+BUSY = 0.9  # of its cores is what an undisturbed contestant keeps busy: 1.8 of two
+FOREIGN = 0.1  # cores that other processes may use before a turn counts as disturbed
 TOLERANCE = 2e-3  # relative, between final losses: float32 rounding over thousands of epochs
-ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
     """`make` is "module:function"; the function takes `options` and returns what is timed.
 
-    `units` is how many epochs (or calls) one turn does. `busy` is how many cores it keeps busy
-    on a quiet machine with default threads; 0 if that is not known.
+    `units` is how many epochs (or other units) one call does. `cores` is how many it keeps busy on a
+    quiet machine with default threads; 0 if that is not known.
     """
 
     name: str
@@ -38,7 +39,7 @@ class Contestant:
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     units: float = 1
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
-    busy: int = 1
+    cores: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +55,8 @@ class Claim:
 
     def row(self, medians: dict[str, float]) -> dict[str, Any]:
         present = {name: medians[name] for name in self.rivals if name in medians}
-        row: dict[str, Any] = {"work": self.work, "rival": self.rival, "target": self._target(), "ratio": None, "reached": None}
+        row: dict[str, Any] = {"work": self.work, "rival": self.rival, "target": self._target()}
+        row |= {"ratio": None, "reached": None}
         if not present:
             return row | {"rival": f"{self.rival}: not installed"}
         fastest = min(present, key=present.__getitem__)
@@ -76,7 +78,7 @@ class Worker:
     def __init__(self, contestant: Contestant, mode: str):
         self.contestant, self.mode = contestant, mode
         single = mode == "one core"
-        self.busy = min(contestant.busy, 1 if single else len(CORES))
+        self.cores = min(contestant.cores, 1 if single else len(CORES))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker"],
             env=os.environ | (ONE_THREAD if single else {}) | contestant.environment,
@@ -87,7 +89,8 @@ class Worker:
         self.answer = self.ask(job)
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin
+        assert self.process.stdout
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
@@ -96,11 +99,14 @@ class Worker:
         return json.loads(line)
 
     def turn(self) -> dict[str, Any]:
+        before = _machine_seconds()
         answer = self.ask({})
+        foreign = (_machine_seconds() - before - answer["cpu"]) / answer["wall"]
         # On one core, CPU time is wall time without the other users of that core.
         seconds = answer["cpu"] if self.mode == "one core" else answer["wall"]
-        share = answer["cpu"] / answer["wall"] / self.busy if self.busy else 1.0
-        return {"seconds": seconds / self.contestant.units, "share": share, "losses": answer["losses"]}
+        share = answer["cpu"] / answer["wall"] / self.cores if self.cores else 1.0
+        unit = seconds / answer["calls"] / self.contestant.units
+        return {"seconds": unit, "share": share, "foreign": foreign, "losses": answer["losses"]}
 
     def __enter__(self) -> Worker:
         return self
@@ -111,11 +117,22 @@ class Worker:
         self.process.wait()
 
 
+def _machine_seconds() -> float:
+    """CPU seconds that all processes of the machine have used; 0 where the system does not say."""
+    try:
+        with open("/proc/stat") as file:
+            user, nice, system, _, _, *rest = map(int, file.readline().split()[1:9])
+    except OSError:
+        return 0.0
+    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
+
+
 def compete(contestants: Iterable[Contestant], mode: str, rounds: int, patience: int) -> dict[str, Any]:
     """Median seconds per unit of every contestant that is installed, over `rounds` quiet rounds.
 
-    A round in which a contestant did not get its cores is repeated, at most `patience` times in
-    all; rounds that are still missing are then filled with the least disturbed ones.
+    A disturbed round is repeated, at most `patience` times in all; rounds that are still missing
+    are then filled with the least disturbed ones. Disturbance is judged by what other processes
+    used, the same for every contestant, so that nobody gains by the choice.
     """
     with ExitStack() as stack:
         workers = [stack.enter_context(Worker(contestant, mode)) for contestant in contestants]
@@ -125,25 +142,23 @@ def compete(contestants: Iterable[Contestant], mode: str, rounds: int, patience:
             if played and not _quiet(played[-1]):
                 time.sleep(1)
             played.append({worker.contestant.name: worker.turn() for worker in present})
-    kept = sorted(played, key=_least_share, reverse=True)[:rounds]
-    _agree(kept[0])
+            _agree(played[-1])
+    kept = sorted(played, key=lambda turns: (not _quiet(turns), _foreign(turns)))[:rounds]
     return {
         "mode": mode,
         "missing": [worker.contestant.name for worker in workers if "missing" in worker.answer],
         "medians": {name: statistics.median(turns[name]["seconds"] for turns in kept) for name in kept[0]},
-        "rounds": [{name: (turn["seconds"], turn["share"]) for name, turn in turns.items()} for turns in played],
-        "repeated": len(played) - rounds,
-        # CPU time needs no quiet machine.
-        "contended": 0 if mode == "one core" else sum(not _quiet(turns) for turns in kept),
+        "disturbed": sum(not _quiet(turns) for turns in kept),
+        "rounds": played,
     }
 
 
-def _least_share(turns: dict[str, dict[str, Any]]) -> float:
-    return min(1.0, min(turn["share"] for turn in turns.values()) / QUIET)
+def _foreign(turns: dict[str, dict[str, Any]]) -> float:
+    return max(turn["foreign"] for turn in turns.values())
 
 
 def _quiet(turns: dict[str, dict[str, Any]]) -> bool:
-    return _least_share(turns) >= 1
+    return _foreign(turns) <= FOREIGN and all(turn["share"] >= BUSY for turn in turns.values())
 
 
 def _agree(turns: dict[str, dict[str, Any]]) -> None:

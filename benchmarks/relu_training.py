@@ -40,8 +40,8 @@ def contestants(mode: str, folder: Path) -> list[Contestant]:
     peak = 2 * PEAK_SIZE**3 / operations(HIDDEN)
     return [
         Contestant("festina", ours, one, EPOCHS),
-        Contestant("festina, 16 seeds", ours, many, EPOCHS * SEEDS, busy=devices),
-        Contestant("peak", "benchmarks.rivals:matrix_product", {}, peak, busy=devices),
+        Contestant("festina, 16 seeds", ours, many, EPOCHS * SEEDS, cores=devices),
+        Contestant("peak", "benchmarks.rivals:matrix_product", {}, peak, cores=devices),
         Contestant(NUMPY[0], "benchmarks.rivals:numpy_loop", start, EPOCHS),
         Contestant(NUMPY[1], "benchmarks.rivals:numpy_loop", start, EPOCHS, KEEP_MEMORY),
         Contestant(NUMPY[2], "benchmarks.rivals:numpy_buffers", start, EPOCHS),

@@ -1,4 +1,4 @@
-"""One contestant: reads a job as a line of JSON, then runs it once per line and answers with its times."""
+"""One contestant: reads a job as a line of JSON, then runs it for a turn per line and answers with its times."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 import os
 import sys
 import time
+
+TURN = 0.5  # seconds; a short call is repeated for so long, as the system counts CPU time in ticks of 0.01
 
 
 def main() -> None:
@@ -23,10 +25,13 @@ def main() -> None:
     go()  # compiles
     tell({"ready": True})
     for _ in sys.stdin:
+        calls, losses = 0, []
         cpu, wall = time.process_time(), time.perf_counter()
-        losses = go()
+        while time.perf_counter() - wall < TURN:
+            losses = go()
+            calls += 1
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        tell({"wall": wall, "cpu": cpu, "losses": [float(loss) for loss in losses]})
+        tell({"wall": wall, "cpu": cpu, "calls": calls, "losses": [float(loss) for loss in losses]})
 
 
 def tell(answer: dict) -> None:

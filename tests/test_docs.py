@@ -20,13 +20,9 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "VISION.md", "CHANGELOG.md"))]
 INSTALL_AND_REPRODUCE = (
-    "python3 -m venv .venv && .venv/bin/pip install ."
-    " && .venv/bin/festina reproduce --quick --out reproduction"
+    "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/festina reproduce --quick --out reproduction"
 )
-INSTALL_AND_TEST = (
-    "python3 -m venv .venv && .venv/bin/pip install torch==2.13.0"
-    ' && .venv/bin/pip install -e ".[test]" && .venv/bin/python -m pytest -n auto'
-)
+INSTALL_AND_TEST = 'python3 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/python -m pytest -n auto'
 
 
 def named(path: Path) -> str:

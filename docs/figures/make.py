@@ -9,9 +9,7 @@ FOLDER = Path(__file__).parent
 
 def modes() -> None:
     """The modes of a small tree of items, learned one after another."""
-    setup = fs.Setup(
-        fs.tasks.hierarchy(levels=3), fs.nets.DeepLinear(hidden=32), fs.inits.Aligned(1e-3), until=60.0
-    )
+    setup = fs.Setup(fs.tasks.hierarchy(levels=3), fs.nets.DeepLinear(hidden=32), fs.inits.Aligned(1e-3), until=60.0)
     figure = fs.compare(fs.solve(setup), fs.simulate(setup, seeds=4)).plot()
     figure.savefig(FOLDER / "modes.png", dpi=100)
 

@@ -46,9 +46,12 @@ Convention:
     time is t' = D t. By the symmetry (a, s) -> (-a, -s) all formulas are for a0 > 0.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -65,73 +68,100 @@ _BISECTIONS = 24  # then Newton's method converges
 _ITERATIONS = 30
 
 
-@functools.partial(jax.jit, static_argnames="depth")
+class Clock(NamedTuple):
+    """The clock dT = factor |a0|^m dt of a depth, with the Gauss rules of the kernels K(1-m, .) and K(m, .).
+
+    These are numbers, not structure: all depths share one compilation.
+    """
+
+    factor: Any
+    m: Any
+    saddle_rule: Any
+    far_rule: Any
+
+    @classmethod
+    def of(cls, depth: int | float, dtype: Any) -> Clock:
+        if depth < 1:
+            raise ValueError(f"depth must be 1, 2, 3, ... or math.inf, got {depth!r}")
+        factor, m = (1.0, 1.0) if depth == math.inf else (float(depth), 1 - 2 / depth)
+        numbers = cls(factor, m, _gauss_rule(1 - m), _gauss_rule(max(m, 0.0)))
+        return jax.tree.map(lambda number: jnp.asarray(number, dtype), numbers)
+
+
 def strength(
     t: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, start: ArrayLike, depth: int | float
 ) -> Number:
     """Strength a(t) of the mode. Infinite once a chain without input variance has blown up."""
-    t, s, v, start = _as_floats(t, singular_value, variance, start)
-    if depth == 1:
-        return start * jnp.exp(-v * t) + s * _saturating_time(t, v)
-    c, m = _clock_constants(depth)
+    numbers = _as_floats(t, singular_value, variance, start)
+    return (
+        _shallow_strength(*numbers)
+        if depth == 1
+        else _deep_strength(*numbers, Clock.of(depth, numbers[0].dtype), depth == 2)
+    )
+
+
+@jax.jit
+def _shallow_strength(t: Number, s: Number, v: Number, start: Number) -> Number:
+    return start * jnp.exp(-v * t) + s * _saturating_time(t, v)
+
+
+@functools.partial(jax.jit, static_argnames="is_two_layers")
+def _deep_strength(t: Number, s: Number, v: Number, start: Number, clock: Clock, is_two_layers: bool) -> Number:
     s = jnp.where(start < 0, -s, s)
     # At zero nothing moves, but the clock rate |a0|^m has no derivative there.
     size = jnp.where(start == 0, 1.0, jnp.abs(start))
-    w, elapsed = v * size, c * size**m * t
+    w, elapsed = v * size, clock.factor * size**clock.m * t
     # Without variance a deep chain blows up at m s T = 1; two layers only outgrow the dtype.
     limits = jnp.finfo(t.dtype)
-    rate = m or 1 / math.log(limits.max)
+    rate = 1 / math.log(limits.max) if is_two_layers else clock.m
     has_exploded = (w == 0) & (rate * s * elapsed >= 1 - 8 * limits.eps)
     elapsed = jnp.where(has_exploded, 0.0, elapsed)
-    theta = elapsed if depth == 2 else _two_layer_time(elapsed, s, w, m)
+    theta = elapsed if is_two_layers else _two_layer_time(elapsed, s, w, clock)
     moved = jnp.where(start == 0, start, start * _growth(theta, s, w))
     return jnp.where(has_exploded & (start != 0), jnp.sign(start) * jnp.inf, moved)
 
 
-@functools.partial(jax.jit, static_argnames="depth")
 def time_to(
-    target: ArrayLike,
-    singular_value: ArrayLike,
-    variance: ArrayLike,
-    start: ArrayLike,
-    depth: int | float,
+    target: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, start: ArrayLike, depth: int | float
 ) -> Number:
     """Time at which the strength reaches `target`, infinite if it never does."""
-    target, s, v, start = _as_floats(target, singular_value, variance, start)
-    if depth == 1:
-        delta, is_ahead = _pace(target - start, s - v * target)
-        time = delta * _log_mean(v * delta)
-    else:
-        c, m = _clock_constants(depth)
-        s = jnp.where(start < 0, -s, s)
-        size = jnp.where(start == 0, 1.0, jnp.abs(start))
-        has_same_sign = target * jnp.sign(start) > 0
-        rho, w = jnp.where(has_same_sign, jnp.abs(target) / size, 1.0), v * size
-        delta, is_ahead = _pace(rho - 1, s - v * jnp.abs(target))
-        is_ahead &= has_same_sign
-        theta = _two_layer_time_to(rho, delta, s, w)
-        time = _elapsed(theta, s, w, m) / (c * size**m)
-    return jnp.where(is_ahead, time, jnp.where(target == start, 0.0, jnp.inf))
+    numbers = _as_floats(target, singular_value, variance, start)
+    return _shallow_time_to(*numbers) if depth == 1 else _deep_time_to(*numbers, Clock.of(depth, numbers[0].dtype))
+
+
+@jax.jit
+def _shallow_time_to(target: Number, s: Number, v: Number, start: Number) -> Number:
+    delta, is_ahead = _pace(target - start, s - v * target)
+    return _or_never(delta * _log_mean(v * delta), is_ahead, target == start)
+
+
+@jax.jit
+def _deep_time_to(target: Number, s: Number, v: Number, start: Number, clock: Clock) -> Number:
+    s = jnp.where(start < 0, -s, s)
+    size = jnp.where(start == 0, 1.0, jnp.abs(start))
+    has_same_sign = target * jnp.sign(start) > 0
+    rho, w = jnp.where(has_same_sign, jnp.abs(target) / size, 1.0), v * size
+    delta, is_ahead = _pace(rho - 1, s - v * jnp.abs(target))
+    theta = _two_layer_time_to(rho, delta, s, w)
+    time = _elapsed(theta, s, w, clock) / (clock.factor * size**clock.m)
+    return _or_never(time, is_ahead & has_same_sign, target == start)
+
+
+def _or_never(time: Number, is_ahead: Fact, is_there: Fact) -> Number:
+    return jnp.where(is_ahead, time, jnp.where(is_there, 0.0, jnp.inf))
 
 
 def field(a: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, depth: int | float) -> Number:
     """Speed da/dt of the mode."""
     a, s, v = _as_floats(a, singular_value, variance)
-    c, m = _clock_constants(depth)
-    pull = c * (s - v * a)
-    return pull if depth == 1 else jnp.abs(a) ** (1 + m) * pull
+    clock = Clock.of(depth, a.dtype)
+    pull = clock.factor * (s - v * a)
+    return pull if depth == 1 else jnp.abs(a) ** (1 + clock.m) * pull
 
 
 def _as_floats(*values: ArrayLike) -> list[Number]:
     dtype = jnp.result_type(float, *values)
     return jnp.broadcast_arrays(*(jnp.asarray(value, dtype) for value in values))
-
-
-def _clock_constants(depth: int | float) -> tuple[float, float]:
-    """The factor c and the exponent m of the clock dT = c |a0|^m dt."""
-    if depth < 1:
-        raise ValueError(f"depth must be 1, 2, 3, ... or math.inf, got {depth!r}")
-    return (1.0, 1.0) if depth == math.inf else (float(depth), 1 - 2 / depth)
 
 
 def _growth(theta: Number, s: Number, w: Number) -> Number:
@@ -163,7 +193,9 @@ def _log_mean(x: Number) -> Number:
     """log(1 + x) / x, also at x = 0."""
     is_small = jnp.abs(x) < 0.5
     small, large = jnp.where(is_small, x, 0.0), jnp.where(is_small, 1.0, x)
-    return jnp.where(is_small, _gauss_sum(lambda u: 1 / (1 + small * u), x.dtype), jnp.log1p(large) / large)
+    return jnp.where(
+        is_small, _gauss_sum(lambda u: 1 / (1 + small * u), _plain_rule(x.dtype)), jnp.log1p(large) / large
+    )
 
 
 def _two_layer_time_to(rho: Number, delta: Number, s: Number, w: Number) -> Number:
@@ -174,29 +206,29 @@ def _two_layer_time_to(rho: Number, delta: Number, s: Number, w: Number) -> Numb
     return jnp.where(is_small, to_small, delta * _log_mean(jnp.where(is_small, 0.0, s * delta)))
 
 
-def _two_layer_time(elapsed: Number, s: Number, w: Number, m: float) -> Number:
+def _two_layer_time(elapsed: Number, s: Number, w: Number, clock: Clock) -> Number:
     """Inverse of `_elapsed`: theta after the time T, with exact derivatives of every order."""
 
     def residual(theta):
-        return _elapsed(theta, s, w, m) - elapsed
+        return _elapsed(theta, s, w, clock) - elapsed
 
     def step(index, state):
         theta, lower, upper = state
         value = residual(theta)
         lower, upper = jnp.where(value < 0, theta, lower), jnp.where(value < 0, upper, theta)
-        newton = theta - value * _growth(theta, s, w) ** m
+        newton = theta - value * _growth(theta, s, w) ** clock.m
         # The geometric mean first, as the bracket spans many decades.
         middle = jnp.sqrt(lower) * jnp.sqrt(upper)
         guess = jnp.where(index < _BISECTIONS, middle, newton)
         return jnp.clip(guess, lower, upper), lower, upper
 
     def solve(_, guess):
-        return lax.fori_loop(0, _ITERATIONS, step, (guess, *_bracket(elapsed, s, w, m)))[0]
+        return lax.fori_loop(0, _ITERATIONS, step, (guess, *_bracket(elapsed, s, w, clock.m)))[0]
 
     return lax.custom_root(residual, elapsed, solve, lambda slope, y: y / slope(jnp.ones_like(y)))
 
 
-def _bracket(elapsed: Number, s: Number, w: Number, m: float) -> tuple[Number, Number]:
+def _bracket(elapsed: Number, s: Number, w: Number, m: Number) -> tuple[Number, Number]:
     """Bounds on theta: theta / T is the mean of rho^m, which starts at 1 and is monotone."""
     drift = m * (s - w) * elapsed
     at_first_pull = jnp.where(drift < 1, 1 / (1 - drift), jnp.inf)
@@ -205,17 +237,17 @@ def _bracket(elapsed: Number, s: Number, w: Number, m: float) -> tuple[Number, N
     return jnp.minimum(elapsed, bound), jnp.maximum(elapsed, bound)
 
 
-def _elapsed(theta: Number, s: Number, w: Number, m: float) -> Number:
+def _elapsed(theta: Number, s: Number, w: Number, clock: Clock) -> Number:
     """T(theta), the integral of rho^(-m)."""
     is_short = (jnp.abs(s) + w) * theta <= 1
     short = jnp.where(is_short, theta, 0.0)
     # Over a short path the zones would cancel; the mean of the integrand keeps all digits.
-    directly = short * _gauss_sum(lambda u: _growth(short * u, s, w) ** -m, short.dtype)
+    directly = short * _gauss_sum(lambda u: _growth(short * u, s, w) ** -clock.m, _plain_rule(short.dtype))
     long = _choose(~is_short, (theta, 1), (s, 1), (w, 0))
-    return jnp.where(is_short, directly, _elapsed_through_zones(m, *long))
+    return jnp.where(is_short, directly, _elapsed_through_zones(clock, *long))
 
 
-def _elapsed_through_zones(m: float, theta: Number, s: Number, w: Number) -> Number:
+def _elapsed_through_zones(clock: Clock, theta: Number, s: Number, w: Number) -> Number:
     """T(theta) as a sum over the zones on the path of log(rho) from 0 to its end."""
     rho = _growth(theta, s, w)
     end = jnp.log(jnp.maximum(rho, jnp.finfo(rho.dtype).tiny))
@@ -230,7 +262,7 @@ def _elapsed_through_zones(m: float, theta: Number, s: Number, w: Number) -> Num
     saddle = _choose(is_in_saddle, (jnp.minimum(0.0, low), 0), (jnp.minimum(end, low), 0), (s, 1), (w, 0))
     near = _choose(is_in_target, (jnp.clip(0.0, low, high), 0), (end, 0), (s, 1), (w, 1), (theta, 0))
     far = _choose(is_in_far, (jnp.maximum(0.0, high), 0), (jnp.maximum(end, high), 0), (s, 0), (w, 1))
-    return _saddle_time(m, *saddle) + _target_time(m, *near) + _far_time(m, *far)
+    return _saddle_time(clock, *saddle) + _target_time(clock.m, *near) + _far_time(clock, *far)
 
 
 def _choose(condition: Fact, *pairs: tuple[Number, int | float]) -> list[Number]:
@@ -238,22 +270,24 @@ def _choose(condition: Fact, *pairs: tuple[Number, int | float]) -> list[Number]
     return [jnp.where(condition, first, second) for first, second in pairs]
 
 
-def _saddle_time(m: float, first: Number, last: Number, s: Number, w: Number) -> Number:
+def _saddle_time(clock: Clock, first: Number, last: Number, s: Number, w: Number) -> Number:
     """T from log(rho) = first to last, where |z| is small."""
+    m, kernel = clock.m, functools.partial(_kernel, clock.saddle_rule)
     z, length = w / s * jnp.exp(first), last - first
-    tail = jnp.exp((2 - m) * length) * _kernel(1 - m, z * jnp.exp(length)) - _kernel(1 - m, z)
+    tail = jnp.exp((2 - m) * length) * kernel(z * jnp.exp(length)) - kernel(z)
     powers = _saturating_time(length, m) + z * _saturating_time(length, m - 1)
     return jnp.exp(-m * first) / s * (powers + z**2 * tail)
 
 
-def _far_time(m: float, first: Number, last: Number, s: Number, w: Number) -> Number:
+def _far_time(clock: Clock, first: Number, last: Number, s: Number, w: Number) -> Number:
     """T from log(rho) = first to last, where |z| is large."""
+    m, kernel = clock.m, functools.partial(_kernel, clock.far_rule)
     x, length = s / w * jnp.exp(-first), last - first
-    tail = jnp.exp(-(1 + m) * length) * _kernel(m, x * jnp.exp(-length)) - _kernel(m, x)
+    tail = jnp.exp(-(1 + m) * length) * kernel(x * jnp.exp(-length)) - kernel(x)
     return jnp.exp(-(1 + m) * first) / w * tail
 
 
-def _target_time(m: float, first: Number, last: Number, s: Number, w: Number, theta: Number) -> Number:
+def _target_time(m: Number, first: Number, last: Number, s: Number, w: Number, theta: Number) -> Number:
     """T from log(rho) = first to last, where z is between 1/2 and 2, or at the target z = 1."""
     z0 = w / s
     border, start = _choose(first != 0, (z0 * jnp.exp(first), 0.5), (z0, 0.5))
@@ -265,18 +299,22 @@ def _target_time(m: float, first: Number, last: Number, s: Number, w: Number, th
         log_z = jnp.log(z0) + first + length * u
         return _saturating_time(1 + m, log_z) / _saturating_time(1.0, log_z)
 
-    return z0**m / s * (logarithm + length * _gauss_sum(smooth, z0.dtype))
+    return z0**m / s * (logarithm + length * _gauss_sum(smooth, _plain_rule(z0.dtype)))
 
 
-def _kernel(k: float, x: Number) -> Number:
-    """K(k, x) for -1 <= x <= 1/2."""
-    return _gauss_sum(lambda u: 1 / (1 - x * u), x.dtype, k)
+def _kernel(rule: Any, x: Number) -> Number:
+    """K(k, x) for -1 <= x <= 1/2, by the Gauss rule of k."""
+    return _gauss_sum(lambda u: 1 / (1 - x * u), rule)
 
 
-def _gauss_sum(function: Callable, dtype: jnp.dtype, k: float = 0.0) -> Number:
-    """Integral of u^k function(u) over u from 0 to 1."""
-    nodes, weights = (jnp.asarray(x, dtype) for x in _gauss_rule(k))
-    return jax.vmap(lambda u, weight: weight * function(u))(nodes, weights).sum(0)
+def _gauss_sum(function: Callable, rule: Any) -> Number:
+    """Integral of u^k function(u) over u from 0 to 1, by the Gauss rule of k."""
+    return jax.vmap(lambda u, weight: weight * function(u))(*rule).sum(0)
+
+
+def _plain_rule(dtype: Any) -> Any:
+    """The Gauss rule of k = 0."""
+    return tuple(jnp.asarray(numbers, dtype) for numbers in _gauss_rule(0.0))
 
 
 @functools.cache

@@ -19,9 +19,9 @@ def compare(theory: Trajectory, trained: Trajectory) -> Comparison:
             )
     if not np.array_equal(theory.times, trained.times):
         raise BadInput(
-            f"{_span(theory)} against {_span(trained)}: the times differ",
+            f"the times differ, {_difference(theory, trained)}",
             "two trajectories on one time grid",
-            "solve and simulate the same Setup; it owns the grid",
+            "solve and simulate the same Setup: it owns the grid, and its rule the clock",
         )
     if not set(theory) & set(trained):
         raise BadInput(
@@ -69,10 +69,10 @@ class Comparison:
         return self.theory[name][None] if has_seed else self.theory[name]
 
 
-def _span(trajectory: Trajectory) -> str:
-    times = trajectory.times
-    return (
-        f"{trajectory.source}: {len(times)} times up to {times[-1]:g}"
-        if len(times)
-        else f"{trajectory.source}: no times"
-    )
+def _difference(theory: Trajectory, trained: Trajectory) -> str:
+    """Where two grids part, in words."""
+    pair = f"{theory.source} and {trained.source}"
+    if len(theory.times) != len(trained.times):
+        return f"{pair} have {len(theory.times)} and {len(trained.times)} of them"
+    first = int(np.argmax(theory.times != trained.times))
+    return f"{pair} first at index {first}: {theory.times[first]:.9g} and {trained.times[first]:.9g}"

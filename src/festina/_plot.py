@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -41,7 +42,15 @@ def new_figure(rows: int = 1, columns: int = 1, *, width: float = 4.2, height: f
     """A figure and its axes, without pyplot and so without global state; axes are a 2D array."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    class Sheet(Figure):
+        """A figure that notebooks show by themselves, since pyplot does not know of it."""
+
+        def _repr_png_(self) -> bytes:
+            picture = io.BytesIO()
+            self.savefig(picture, format="png")
+            return picture.getvalue()
+
+    figure = Sheet(figsize=(width * columns, height * rows), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 

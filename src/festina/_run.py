@@ -79,12 +79,6 @@ class Lanes(NamedTuple):
 
 
 @jax.jit
-def draws(init: Any, net: Any, task: Any, seeds: Any) -> Any:
-    """Initial weights with a leading seed axis."""
-    return jax.vmap(lambda seed: init.draw(jax.random.key(seed), net, task))(seeds)
-
-
-@jax.jit
 def modes_of_starts(task: Any, net: Any, weights: Any) -> Any:
     """The task's modes, fitted to every seed's start."""
     return jax.vmap(lambda start: shared_modes(task.cov_yx, task.cov_x, net.map(start)))(weights)

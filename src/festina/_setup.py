@@ -220,7 +220,8 @@ class Setup:
 
     def weights(self, seed: Any = 0) -> Weights:
         """The initial weights that seed draws, in float64."""
-        return _draw(self.init, self.net, self.task, seed)
+        drawn = draws(self.init, self.net, self.task, jnp.asarray([seed]) if is_traced(seed) else np.asarray([seed]))
+        return jax.tree.map(lambda leaf: leaf[0], drawn)
 
     def modes(self, seed: Any = 0) -> Modes:
         """The task's modes, in the basis of each degenerate subspace that fits the start."""
@@ -257,9 +258,9 @@ _EXAMPLES = {
 
 
 @in_double
-@jax.jit
-def _draw(init: Init, net: Net, task: Task, seed: Any) -> Weights:
-    return init.draw(jax.random.key(seed), net, task)
+def draws(init: Init, net: Net, task: Task, seeds: Any) -> Weights:
+    """Initial weights with a leading seed axis; not compiled as a whole, since it runs once per setup."""
+    return jax.vmap(lambda seed: init.draw(jax.random.key(seed), net, task))(jnp.asarray(seeds))
 
 
 @in_double
@@ -283,11 +284,13 @@ def _grid(task, rule, times, until, points, spacing, every) -> Any:
     if every is not None:
         return _every(rule, until, whole(every, "every"), points, spacing)
     count = 200 if points is None else whole(points, "points", least=2)
-    if spacing != "log":
-        return np.linspace(0.0, until, count)
-    # Zero, then equal ratios; the first step of a stepping rule is its shortest time.
-    first = rule.lr if isinstance(rule, Discrete) and not is_traced(rule.lr) else until * 1e-4
-    grid = np.concatenate([[0.0], np.geomspace(min(first, until / 2), until, count - 1)])
+    if spacing == "log":
+        # Zero, then equal ratios; the first step of a stepping rule is its shortest time.
+        first = rule.lr if isinstance(rule, Discrete) and not is_traced(rule.lr) else until * 1e-4
+        grid = np.concatenate([[0.0], np.geomspace(min(first, until / 2), until, count - 1)])
+    else:
+        grid = np.linspace(0.0, until, count)
+    # A grid finer than the rule's steps has fewer times than points, and none twice.
     return grid if is_traced(rule) else np.unique(rule.on_clock(grid))
 
 

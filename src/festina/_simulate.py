@@ -16,7 +16,7 @@ from ._objective import evidence
 from ._observables import OBSERVABLES, View, checked_names
 from ._precision import to_numpy
 from ._progress import track
-from ._setup import Discrete, Setup
+from ._setup import Discrete, Setup, draws
 from ._spec import to_spec
 from ._trajectory import Trajectory
 from ._version import __version__
@@ -44,8 +44,9 @@ def simulate(
     seeds = _seed_list(seeds)
     names = checked_names(observe, setup)
     began = time.perf_counter()
-    with jax.enable_x64(setup.precision == "float64"):
-        view, weights = _prepared(setup, seeds)
+    # GPUs cut the factors of a float32 product to ten bits (TF32) unless told otherwise.
+    with jax.enable_x64(setup.precision == "float64"), jax.default_matmul_precision("highest"):
+        view, weights = _prepared(setup, seeds, names)
         run = _run.Run(setup, seeds, names, view, weights)
         recorded, interrupted = _driven(run, setup, progress)
     finished = min((value.shape[1] for value in recorded.values()), default=0)
@@ -64,13 +65,13 @@ def _seed_list(seeds: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(whole(seed, "seeds", least=0) for seed in seeds)
 
 
-def _prepared(setup: Setup, seeds: tuple[int, ...]) -> tuple[View, Any]:
+def _prepared(setup: Setup, seeds: tuple[int, ...], names: tuple[str, ...]) -> tuple[View, Any]:
     """What observables look at, and initial weights with a leading seed axis, in the run's precision."""
     full_batch = not isinstance(setup.rule, Discrete) or setup.rule.full_batch
     # Draws are made in float64 and rounded, so that both precisions start alike.
     with jax.enable_x64(True):
-        weights = _run.draws(setup.init, setup.net, setup.task, np.asarray(seeds))
-        modes = _run.modes_of_starts(setup.task, setup.net, weights) if setup.net.linear else None
+        weights = draws(setup.init, setup.net, setup.task, np.asarray(seeds))
+        modes = _run.modes_of_starts(setup.task, setup.net, weights) if "modes" in names else None
         view = View(setup.net, evidence(setup.net, setup.task, full_batch=full_batch), modes, setup.task.x)
     cast = lambda leaf: np.asarray(leaf, setup.precision) if np.issubdtype(leaf.dtype, np.floating) else leaf  # noqa: E731
     return jax.tree.map(cast, to_numpy((view, weights)))
@@ -118,7 +119,7 @@ def _diverged(setup: Setup, seeds: tuple[int, ...], failure: _run.Failure, finis
     rate = None
     if isinstance(setup.rule, Discrete):
         with jax.enable_x64(setup.precision == "float64"):
-            view, weights = _prepared(setup, (seeds[failure.seed],))
+            view, weights = _prepared(setup, (seeds[failure.seed],), ())
             rate = _run.largest_stable_rate(setup, seeds[failure.seed], view, weights, failure.time)
     if rate is None:
         error = Diverged(

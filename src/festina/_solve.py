@@ -13,7 +13,6 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from . import theories
@@ -196,11 +195,6 @@ def _concrete(setup: Setup) -> None:
 
 @in_double
 def _evaluated(theory: Theory, setup: Setup, seed: int, times: Any) -> tuple[Any, Any]:
-    return _states(theory, setup, seed, times)
-
-
-@jax.jit
-def _states(theory: Theory, setup: Setup, seed: Any, times: Any) -> tuple[Any, Any]:
     constants = theory.constants(setup, seed)
     return constants, theory.states(constants, times)
 

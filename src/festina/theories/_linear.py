@@ -49,6 +49,9 @@ MAP_READOUTS = {
 def chain_assumption(setup: Setup) -> Assumption:
     """That the network is a deep linear chain; without it nothing else can be measured."""
     return Assumption.that(
-        "linear chain", "the network is a chain of linear layers",
-        isinstance(setup.net, DeepLinear), type(setup.net).__name__, "DeepLinear",
-    )  # fmt: skip
+        "linear chain",
+        "the network is a chain of linear layers",
+        isinstance(setup.net, DeepLinear),
+        type(setup.net).__name__,
+        "DeepLinear",
+    )

@@ -72,10 +72,16 @@ class AlignedChains(Reduction):
         return (
             chain,
             *smooth_training(setup, fastest_rate),
-            Assumption.at_most("shared modes", "Σˣ is diagonal in the right singular vectors of Σʸˣ",
-                               input_defect(modes, setup.task.cov_x), 1e-6),
-            Assumption.at_most("aligned", "every layer is diagonal between bases shared with its neighbours", defect, 1e-6),
-        )  # fmt: skip
+            Assumption.at_most(
+                "shared modes",
+                "Σˣ is diagonal in the right singular vectors of Σʸˣ",
+                input_defect(modes, setup.task.cov_x),
+                1e-6,
+            ),
+            Assumption.at_most(
+                "aligned", "every layer is diagonal between bases shared with its neighbours", defect, 1e-6
+            ),
+        )
 
     def constants(self, setup: Setup, seed: Any) -> LinearConstants:
         return linear_constants(setup, seed)

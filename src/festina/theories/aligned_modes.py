@@ -126,13 +126,19 @@ class AlignedModes(Theory):
         return (
             chain,
             *smooth_training(setup, fastest_rate),
-            Assumption.at_most("shared modes", "Σˣ is diagonal in the right singular vectors of Σʸˣ",
-                               input_defect(modes, setup.task.cov_x), 1e-6),
-            Assumption.at_most("aligned", "the starting map is diagonal in the task's modes",
-                               alignment_defect(modes, start), 1e-6),
-            Assumption.at_most("balanced", "WᵀW of each layer equals WWᵀ of the one below",
-                               balance_defect(weights), 1e-6),
-        )  # fmt: skip
+            Assumption.at_most(
+                "shared modes",
+                "Σˣ is diagonal in the right singular vectors of Σʸˣ",
+                input_defect(modes, setup.task.cov_x),
+                1e-6,
+            ),
+            Assumption.at_most(
+                "aligned", "the starting map is diagonal in the task's modes", alignment_defect(modes, start), 1e-6
+            ),
+            Assumption.at_most(
+                "balanced", "WᵀW of each layer equals WWᵀ of the one below", balance_defect(weights), 1e-6
+            ),
+        )
 
     def constants(self, setup: Setup, seed: Any) -> LinearConstants:
         return linear_constants(setup, seed)

@@ -24,6 +24,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+import jax
+
 from .._setup import Discrete, Setup
 from ..rules import GradientDescent
 
@@ -121,11 +123,17 @@ class Reduction(Theory):
     atol: ClassVar[float] = 1e-14
 
     def states(self, constants: Any, times: Any) -> Any:
-        from .._integrate import along
+        return _integrated(self, constants, times)
 
-        return along(
-            lambda state: self.field(constants, state), self.start(constants), times, rtol=self.rtol, atol=self.atol
-        )
+
+@jax.jit
+def _integrated(reduction: Reduction, constants: Any, times: Any) -> Any:
+    from .._integrate import along
+
+    start = reduction.start(constants)
+    return along(
+        lambda state: reduction.field(constants, state), start, times, rtol=reduction.rtol, atol=reduction.atol
+    )
 
 
 def smooth_training(setup: Setup, fastest_rate: Callable[[], float]) -> tuple[Assumption, ...]:
