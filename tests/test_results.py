@@ -117,7 +117,7 @@ def test_comparison_is_seed_by_seed(theory, trained):
 
 def test_comparison_refuses_another_grid_by_value(theory, setup):
     other = setup.replace(times=setup.times + np.r_[np.zeros(8), 0.05])
-    with pytest.raises(fs.BadInput, match="first at index 8: 8 and 8.05"):
+    with pytest.raises(fs.BadInput, match=r"first at index 8: 8 and 8\.05"):
         fs.compare(theory, fs.simulate(other))
     with pytest.raises(fs.BadInput, match="the times differ"):
         fs.compare(theory, fs.simulate(setup.replace(times=setup.times[:4])))
