@@ -8,14 +8,15 @@ import shutil
 import subprocess
 
 import pytest
-from test_page import report
 
 from festina._page import render
 from festina._plot import new_figure, predicted, styled, trained
+from test_page import report
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--virtual-time-budget=3000", "--window-size=1000,1600",
 )  # fmt: skip
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -112,6 +114,19 @@ def test_debug_shows_the_traceback():
     done = festina("--debug", "show", "AlignedMode")
     assert done.returncode == 1
     assert "Traceback" in done.stderr
+
+
+def test_ctrl_c_keeps_what_is_finished_and_writes_no_half_report(tmp_path):
+    name = "networks_learn_mode_by_mode"
+    words = ("run", name, "--lr", "1e-6", "--out", str(tmp_path / "slow"))  # days of steps
+    process = subprocess.Popen([sys.executable, "-m", "festina.cli", *words], stderr=subprocess.PIPE, text=True)
+    time.sleep(25)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_reproduce_says_where_the_report_is(tmp_path):

@@ -46,7 +46,7 @@ def test_the_report_is_whole_and_round_trips(name, quick):
     assert sorted(p.name for p in folder.iterdir()) == sorted(FILES)
     facts = json.loads((folder / "report.json").read_text())
     assert facts["experiment"] == name
-    for key in ("setup", "versions", "seed", "seconds", "claims", "parameters", "reference", "assumptions", "digest"):
+    for key in ("setup", "versions", "seed", "time", "claims", "parameters", "reference", "assumptions", "digest"):
         assert key in facts
     for claim in facts["claims"]:
         assert {"text", "measured", "required", "holds", "source", "expected"} <= set(claim)

@@ -41,8 +41,7 @@ REPORT = {
     "preset": "quick",
     "parameters": {"hidden": 32, "depths": [1, 2]},
     "seed": 7,
-    "seconds": 3.2134,
-    "started": "2026-11-15T08:00:00+00:00",
+    "time": {"started": "2026-11-15T08:00:00+00:00", "seconds": 3.2134},
     "outcome": "as expected",
     "claims": [CLAIM],
     "assumptions": [
@@ -103,7 +102,7 @@ def poisoned_report() -> dict:
     assumption = dict.fromkeys(("name", "statement", "measured", "needed"), HOSTILE) | {"holds": False}
     theory = {"theory": HOSTILE, "label": HOSTILE, "exact": False, "assumptions": [assumption]}
     claim = dict.fromkeys(("text", "measured", "required", "source", "reason"), HOSTILE)
-    texts = ("experiment", "finding", "preset", "started", "outcome", "device", "precision", "digest")
+    texts = ("experiment", "finding", "preset", "outcome", "device", "precision", "digest")
     return report(
         **dict.fromkeys(texts, HOSTILE),
         description=f"one {HOSTILE}\n\n    two {HOSTILE}",

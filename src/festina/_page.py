@@ -86,7 +86,8 @@ def _contents(reports: Iterable[Report], failures: Iterable[str], anchors: Itera
 def _section(report: Report, figure: str, anchor: str) -> str:
     prose = _paragraphs(report["description"].removeprefix(report["finding"]))
     setup = "".join(f"<h3>{escape(k)}</h3>{_pre(_json(spec), k)}" for k, spec in report["setup"].items())
-    facts = {"started": report["started"].replace("T", " "), "took": f"{report['seconds']:.3g} s"}
+    started, seconds = report["time"]["started"], report["time"]["seconds"]
+    facts = {"started": started.replace("T", " "), "took": f"{seconds:.3g} s"}
     facts |= {key: report[key] for key in ("seed", "device", "precision", "digest")}
     body = f"""{figure and _figure(figure, anchor, report["finding"])}{prose}
 {_references(report["reference"])}{_claims(report["claims"])}

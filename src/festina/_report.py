@@ -24,6 +24,7 @@ from ._errors import BadInput, UnknownName
 from ._noun import whole
 from ._references import formatted
 from ._setup import Setup
+from ._simulate import interrupts_end_everything
 from ._trajectory import Trajectory, load_netcdf, save_netcdf, whole_file
 from ._version import __version__
 
@@ -192,7 +193,8 @@ def run(name: str, *, quick: bool = False, seed: int = 0, out: str | Path | None
     preset = "custom" if parameters else "quick" if quick else "full"
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     began = time.perf_counter()
-    result = experiment.module.run(**values, seed=seed)
+    with interrupts_end_everything():
+        result = experiment.module.run(**values, seed=seed)
     claims = tuple(experiment.module.claims(result))
     facts = {
         "experiment": name,
@@ -204,8 +206,7 @@ def run(name: str, *, quick: bool = False, seed: int = 0, out: str | Path | None
         "seed": seed,
         "setup": {label: json.loads(setup.to_json()) for label, setup in result.setups.items()},
         "assumptions": [_assumptions(label, trajectory) for label, trajectory in result.theories.items()],
-        "started": started,
-        "seconds": round(time.perf_counter() - began, 3),
+        "time": {"started": started, "seconds": round(time.perf_counter() - began, 3)},
         "outcome": "as expected" if all(claim.as_expected for claim in claims) else "differs",
         "versions": versions(),
         "device": _device(),

@@ -65,7 +65,7 @@ def _one(experiment: Experiment, quick: bool, seed: int, folder: Path, summary: 
             tell(f"failed    {name}: {text.strip().splitlines()[-1]}")
             return
         as_expected = report.as_expected
-        tell(f"{'done      ' if as_expected else 'differs   '}{name} ({report.facts['seconds']:.1f} s)")
+        tell(f"{'done      ' if as_expected else 'differs   '}{name} ({report.facts['time']['seconds']:.1f} s)")
     summary.done.append(name)
     if not as_expected:
         summary.differing.append(name)

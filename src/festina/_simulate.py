@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -20,6 +22,18 @@ from ._setup import Discrete, Setup, draws
 from ._spec import to_spec
 from ._trajectory import Trajectory
 from ._version import __version__
+
+_part_of_more: ContextVar[bool] = ContextVar("part_of_more", default=False)
+
+
+@contextlib.contextmanager
+def interrupts_end_everything() -> Iterator[None]:
+    """Inside, Ctrl-C is not answered with a shorter trajectory: half an experiment proves nothing."""
+    token = _part_of_more.set(True)
+    try:
+        yield
+    finally:
+        _part_of_more.reset(token)
 
 
 def simulate(
@@ -88,6 +102,8 @@ def _driven(run: _run.Run, setup: Setup, progress: bool | None) -> tuple[dict[st
                 blocks.append(run.block())
                 show(run.done, f"loss {run.loss:.4g}")
         except KeyboardInterrupt:
+            if _part_of_more.get():
+                raise
             interrupted = True
     recorded = {
         name: np.concatenate([block[name] for block in blocks], axis=1) for name in (blocks[0] if blocks else ())

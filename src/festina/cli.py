@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -87,7 +89,8 @@ def run(
     changes = parse(context.args, Experiment.named(name).parameters())
     _writable(out)
     _use_all_cores()
-    report = run_experiment(name, quick=quick, seed=seed, out=out, **changes)
+    with _interrupts_answered():
+        report = run_experiment(name, quick=quick, seed=seed, out=out, **changes)
     if as_json:
         _echo_json(report.to_dict())
     else:
@@ -111,9 +114,10 @@ def reproduce(
 
     _writable(out)
     _use_all_cores()
-    summary = reproduce_all(
-        names or (), quick=quick, out=out, seed=seed, tell=lambda text: typer.echo(text, err=as_json)
-    )
+    with _interrupts_answered():
+        summary = reproduce_all(
+            names or (), quick=quick, out=out, seed=seed, tell=lambda text: typer.echo(text, err=as_json)
+        )
     if as_json:
         facts = {
             "done": summary.done,
@@ -168,6 +172,15 @@ def _use_all_cores() -> None:
     jax.config.update("jax_num_cpu_devices", cores)
 
 
+@contextlib.contextmanager
+def _interrupts_answered() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("interrupted; what is finished is kept, and the same command goes on from there", err=True)
+        raise typer.Exit(130) from None
+
+
 def _echo_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=1, ensure_ascii=False))
 
@@ -178,9 +191,6 @@ def main() -> None:
 
     try:
         app()
-    except KeyboardInterrupt:
-        typer.echo("interrupted; what is finished is kept, and the same command goes on from there", err=True)
-        sys.exit(130)
     except Exception as error:
         if "--debug" in sys.argv:
             raise
