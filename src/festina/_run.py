@@ -116,7 +116,9 @@ def _advance(
         def mark(carry, now):
             amount, keep = now
             carry = _travel(view, rule, carry, amount, flips)
-            value = loss(view.net, view.seen, lay(carry.weights, flips))
+            # Marks that only fill the block are free.
+            evaluate = lambda carry: loss(view.net, view.seen, lay(carry.weights, flips))  # noqa: E731
+            value = jax.lax.cond(keep | (amount > 0), evaluate, lambda carry: carry.loss, carry)
             carry = carry._replace(loss=jnp.where(carry.loss <= blow_up(view.seen), value, carry.loss))
             blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(read, carry.weights))
             return carry, (jax.lax.cond(keep, read, lambda _: blank, carry.weights), carry.loss)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 
-from .._linalg import Modes
+from .._linalg import Modes, input_defect
 from .._noun import noun, static
 from .._setup import Setup
 from ..nets import DeepLinear
-from .base import Assumption, Readout
+from .base import Assumption, Readout, smooth_training
 
 
 @noun
@@ -55,3 +56,14 @@ def chain_assumption(setup: Setup) -> Assumption:
         type(setup.net).__name__,
         "DeepLinear",
     )
+
+
+def linear_assumptions(setup: Setup, modes: Modes, fastest_rate: Callable[[], float]) -> tuple[Assumption, ...]:
+    """What every theory of modes needs besides the chain: a smooth rule, and inputs that share the modes."""
+    shared = Assumption.at_most(
+        "shared modes",
+        "Σˣ is diagonal in the right singular vectors of Σʸˣ",
+        input_defect(modes, setup.task.cov_x),
+        1e-6,
+    )
+    return (*smooth_training(setup, fastest_rate), shared)

@@ -18,11 +18,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .._linalg import chain_bases, input_defect
+from .._linalg import chain_bases
 from .._noun import noun
 from .._setup import Setup
-from ._linear import MAP_READOUTS, LinearConstants, chain_assumption, linear_constants
-from .base import Approach, Assumption, Readout, Reduction, smooth_training
+from ._linear import MAP_READOUTS, LinearConstants, chain_assumption, linear_assumptions, linear_constants
+from .base import Approach, Assumption, Readout, Reduction
 
 __all__ = ["AlignedChains"]
 
@@ -71,13 +71,7 @@ class AlignedChains(Reduction):
 
         return (
             chain,
-            *smooth_training(setup, fastest_rate),
-            Assumption.at_most(
-                "shared modes",
-                "Σˣ is diagonal in the right singular vectors of Σʸˣ",
-                input_defect(modes, setup.task.cov_x),
-                1e-6,
-            ),
+            *linear_assumptions(setup, modes, fastest_rate),
             Assumption.at_most(
                 "aligned", "every layer is diagonal between bases shared with its neighbours", defect, 1e-6
             ),

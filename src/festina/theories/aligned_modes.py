@@ -33,12 +33,12 @@ import numpy as np
 
 from .. import _chain
 from .._errors import BadInput
-from .._linalg import alignment_defect, balance_defect, chain_bases, input_defect
+from .._linalg import alignment_defect, balance_defect, chain_bases
 from .._noun import is_traced, noun, positive, real_array
 from .._precision import in_double
 from .._setup import Setup
-from ._linear import MAP_READOUTS, LinearConstants, chain_assumption, linear_constants
-from .base import Approach, Assumption, Readout, Theory, smooth_training
+from ._linear import MAP_READOUTS, LinearConstants, chain_assumption, linear_assumptions, linear_constants
+from .base import Approach, Assumption, Readout, Theory
 
 __all__ = ["AlignedModes"]
 
@@ -125,13 +125,7 @@ class AlignedModes(Theory):
 
         return (
             chain,
-            *smooth_training(setup, fastest_rate),
-            Assumption.at_most(
-                "shared modes",
-                "Σˣ is diagonal in the right singular vectors of Σʸˣ",
-                input_defect(modes, setup.task.cov_x),
-                1e-6,
-            ),
+            *linear_assumptions(setup, modes, fastest_rate),
             Assumption.at_most(
                 "aligned", "the starting map is diagonal in the task's modes", alignment_defect(modes, start), 1e-6
             ),
