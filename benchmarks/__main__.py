@@ -25,10 +25,11 @@ def main() -> None:
         for name in asked.names or NAMES:
             for mode in asked.mode or MODES:
                 results.append(measured(name, mode, asked.rounds, asked.patience, Path(folder)))
+                if asked.json:  # after each, so that an interrupted run keeps what it has
+                    found = {"machine": machine(), "results": results}
+                    asked.json.write_text(json.dumps(found, indent=1, ensure_ascii=False))
     notes = [note for result in results for note in result["notes"]]
     print("\n" + "\n".join(notes) if notes else "", flush=True)
-    if asked.json:
-        asked.json.write_text(json.dumps({"machine": machine(), "results": results}, indent=1, ensure_ascii=False))
 
 
 def arguments() -> argparse.Namespace:

@@ -115,6 +115,57 @@ def aligned_weights_square(basis, strengths):
     return [np.diag(np.sqrt(strengths)) @ basis.T, basis @ np.diag(np.sqrt(strengths))]
 
 
+def block(large, small):
+    """A matrix with one large entry and a small block."""
+    whole = np.zeros((len(small) + 1,) * 2)
+    whole[0, 0], whole[1:, 1:] = large, small
+    return whole
+
+
+def test_a_large_mode_does_not_hide_small_weights_off_the_modes():
+    rng = np.random.default_rng(0)
+    task = fs.tasks.from_moments(np.diag([1.0, 0.9, 0.8]), np.eye(3))
+    weights = [block(1.0, 1e-4 * rng.normal(size=(2, 2))) for _ in range(2)]
+    setup = fs.Setup(task, fs.nets.DeepLinear(3), fs.inits.Given(weights), until=20.0)
+    for theory in ("AlignedModes", "AlignedChains"):
+        with pytest.raises(fs.NoTheory, match="aligned: measured"):
+            fs.solve(setup, theory)
+
+
+def test_a_large_mode_does_not_hide_imbalance_of_a_small_one():
+    task = fs.tasks.from_moments(np.diag([1.0, 0.9]), np.eye(2))
+    weights = [np.diag([1.0, 1e-3]), np.diag([1.0, 1e-5])]
+    setup = fs.Setup(task, fs.nets.DeepLinear(2), fs.inits.Given(weights), until=20.0)
+    with pytest.raises(fs.NoTheory, match=r"balanced: measured 0\.99"):
+        fs.solve(setup, "AlignedModes")
+    assert fs.solve(setup).source == "AlignedChains"
+
+
+def test_a_large_variance_does_not_hide_small_inputs_that_share_no_modes():
+    small = 1e-7 * np.array([[2.0, 1.0], [1.0, 2.0]])
+    task = fs.tasks.from_moments(block(1.0, 1e-7 * np.diag([1.0, 0.5])), block(1.0, small))
+    setup = fs.Setup(task, fs.nets.DeepLinear(3), fs.inits.Aligned(0.1), until=1e8)
+    with pytest.raises(fs.NoTheory, match="shared modes: measured"):
+        fs.solve(setup, "AlignedModes")
+
+
+@given(scale=st.sampled_from([1e-12, 1e-6, 1.0, 1e6]), size=st.sampled_from([1e-6, 1.0, 1e3]))
+def test_assumptions_do_not_depend_on_units(scale, size):
+    task = fs.tasks.from_moments(size * np.diag([1.0, 0.5]), size * np.eye(2))
+    setup = fs.Setup(task, fs.nets.DeepLinear(3), fs.inits.Aligned(scale), until=1.0)
+    assert fs.covering(setup)["AlignedModes"].holds
+    bent = [w + 0.01 * np.sqrt(scale) * np.random.default_rng(0).normal(size=w.shape) for w in setup.weights(0)]
+    assert not fs.covering(setup.replace(init=fs.inits.Given(bent)))["AlignedModes"].holds
+
+
+def test_a_mode_far_below_the_others_is_still_learned():
+    task = fs.tasks.from_moments(np.diag([1.0, 0.9]), np.eye(2))
+    setup = fs.Setup(task, fs.nets.DeepLinear(2), fs.inits.Aligned([1.0, 1e-26]), times=[20.0, 60.0])
+    predicted = fs.solve(setup, "AlignedModes")["modes"][:, 1]
+    np.testing.assert_allclose(predicted, mode([20.0, 60.0], singular_value=0.9, variance=1.0, start=1e-26), rtol=1e-2)
+    assert predicted[1] > 0.89
+
+
 def test_a_bottleneck_learns_the_modes_that_fit():
     setup = fs.Setup(fs.tasks.hierarchy(levels=2), fs.nets.DeepLinear(2), fs.inits.Aligned(1e-2), until=200, points=5)
     final = fs.solve(setup, "AlignedModes")["modes"][-1]

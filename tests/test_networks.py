@@ -82,8 +82,8 @@ def test_aligned_starts_have_their_strength_and_are_balanced(strength, depth, se
     weights = setup.weights(seed)
     start = setup.net.map(weights)
     np.testing.assert_allclose(TASK.modes().strengths(start), sign * strength, rtol=1e-9)
-    assert alignment_defect(TASK.modes(), start) < 1e-12
-    assert balance_defect(weights) < 1e-12
+    assert alignment_defect(TASK.modes(), weights) < 1e-7  # rounding, relative to the faintest mode
+    assert balance_defect(TASK.modes(), weights) < 1e-7
 
 
 def test_random_starts_have_their_variance():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -12,6 +13,8 @@ from jaxtyping import Array, Float, Int
 from ._noun import noun
 from ._precision import in_double
 
+ROUNDING = 1e-14  # a column this much shorter than the longest is zero
+FAINT = 1e-9  # below this share of the largest, a part cannot be told from rounding to six digits
 SAME = 1e-9  # singular values closer than this, relative to the largest, are one level
 
 
@@ -133,31 +136,33 @@ def _eigenvectors_within(level: Int[Array, " mode"], symmetric: Float[Array, "mo
 
 
 def input_defect(modes: Modes, cov_x: Any) -> float:
-    """How far Σˣ v_k is from λ_k v_k, relative; 0 if Σˣ shares the modes."""
-    image = np.asarray(cov_x) @ np.asarray(modes.right)
-    return _relative(image - modes.right * modes.variances, image)
+    """Largest |Σˣ v_k − λ_k v_k| over the modes, relative to the mode's own λ_k; 0 if Σˣ shares the modes."""
+    rest = np.asarray(cov_x) @ np.asarray(modes.right) - modes.right * modes.variances
+    return _relative(np.linalg.norm(rest, axis=0), modes.variances, np.max(modes.variances))
 
 
-def alignment_defect(modes: Modes, matrix: Any) -> float:
-    """How far a map is from Σ_k a_k u_k v_kᵀ, relative."""
-    matrix = np.asarray(matrix)
-    return _relative(matrix - modes.matrix(modes.strengths(matrix)), matrix)
+def alignment_defect(modes: Modes, weights: Any) -> float:
+    """Largest part of a chain's layers that is not along its modes, relative to the mode's own strength."""
+    return float(chain_bases(modes, weights)[1])
 
 
-def balance_defect(weights: Any) -> float:
-    """Largest |W_{l+1}ᵀW_{l+1} − W_l W_lᵀ|, relative to the largest of these Gram matrices."""
-    weights = [np.asarray(w) for w in weights]
-    below = [w @ w.T for w in weights[:-1]]
-    above = [w.T @ w for w in weights[1:]]
-    gaps = [np.linalg.norm(b - a) for b, a in zip(below, above, strict=True)]
-    size = max([np.linalg.norm(gram) for gram in below + above], default=0.0)
-    return float(max(gaps) / size) if size > 0 else 0.0
+def balance_defect(modes: Modes, weights: Any) -> float:
+    """Largest difference between layers in the strength of a mode, relative to that strength."""
+    strengths = np.abs(chain_bases(modes, weights)[0])
+    largest = strengths.max(axis=0)
+    return _relative(largest - strengths.min(axis=0), largest, largest.max())
+
+
+def _relative(parts: Any, own: Any, largest: float) -> float:
+    # A small mode is measured against itself, since it grows; below FAINT there is only rounding.
+    scale = np.maximum(np.abs(own), FAINT * largest)
+    return float(np.max(parts / np.where(scale > 0, scale, 1.0)))
 
 
 @in_double
 @jax.jit
 def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any]:
-    """Layer strengths (layer, mode) of a chain along its modes, and the part that is not along them.
+    """Layer strengths (layer, mode) of a chain along its modes, and its largest relative part that is not.
 
     The basis of a hidden layer is where the layers below carry the right vectors; a mode that they
     do not carry takes what the layers above read.
@@ -170,23 +175,25 @@ def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any]:
         above.append(_normalised(w.T @ above[-1]))
     hidden = [jnp.where(jnp.any(b != 0, axis=0), b, a) for b, a in zip(below[1:], above[:0:-1], strict=True)]
     bases = [below[0], *hidden, above[0]]
-    pairs = list(zip(weights, bases[1:], bases[:-1], strict=True))
-    strengths = jnp.stack([jnp.einsum("om,oi,im->m", out, w, into) for w, out, into in pairs])
-    aligned = [(out * b) @ into.T for (_, out, into), b in zip(pairs, strengths, strict=True)]
-    size = jnp.maximum(jnp.max(jnp.stack([jnp.linalg.norm(w) for w in weights])), jnp.finfo(strengths.dtype).tiny)
-    outside = jnp.stack([jnp.linalg.norm(w - a) for w, a in zip(weights, aligned, strict=True)]) / size
+    strengths, defects = zip(
+        *(_layer_along(w, *pair) for w, pair in zip(weights, pairwise(bases), strict=True)), strict=True
+    )
     # Hidden directions of different modes must not overlap.
-    overlap = [jnp.linalg.norm(jnp.triu(h.T @ h, 1)) for h in hidden]
-    return strengths, jnp.max(jnp.stack([*outside, *overlap]))
+    overlaps = [jnp.max(jnp.abs(jnp.triu(h.T @ h, 1))) for h in hidden]
+    return jnp.stack(strengths), jnp.max(jnp.stack([*defects, *overlaps]))
+
+
+def _layer_along(w: Any, into: Any, out: Any) -> tuple[Any, Any]:
+    """Strengths b of a layer w ≈ out diag(b) intoᵀ, and the largest rest on either side, relative to b."""
+    strengths = jnp.einsum("om,oi,im->m", out, w, into)
+    size = jnp.linalg.norm(w)
+    scale = jnp.maximum(jnp.abs(strengths), jnp.where(size > 0, FAINT * size, 1.0))
+    rests = (w @ into - out * strengths, w.T @ out - into * strengths)
+    return strengths, jnp.max(jnp.stack([jnp.linalg.norm(rest, axis=0) / scale for rest in rests]))
 
 
 def _normalised(columns: Any) -> Any:
     """Columns of unit length; columns that are zero, up to rounding of the largest, become zero."""
     squares = jnp.sum(columns**2, axis=0)
-    live = squares > (1e-12**2) * jnp.max(squares)
+    live = squares > (ROUNDING**2) * jnp.max(squares)
     return jnp.where(live, columns / jnp.sqrt(jnp.where(live, squares, 1.0)), 0.0)
-
-
-def _relative(part: Any, whole: Any) -> float:
-    size = np.linalg.norm(whole)
-    return float(np.linalg.norm(part) / size) if size > 0 else 0.0

@@ -127,10 +127,13 @@ class AlignedModes(Theory):
             chain,
             *linear_assumptions(setup, modes, fastest_rate),
             Assumption.at_most(
-                "aligned", "the starting map is diagonal in the task's modes", alignment_defect(modes, start), 1e-6
+                "aligned",
+                "each layer is diagonal between bases shared with its neighbours",
+                alignment_defect(modes, weights),
+                1e-6,
             ),
             Assumption.at_most(
-                "balanced", "WᵀW of each layer equals WWᵀ of the one below", balance_defect(weights), 1e-6
+                "balanced", "all layers of a mode have one strength", balance_defect(modes, weights), 1e-6
             ),
         )
 
