@@ -99,6 +99,8 @@ class Worker:
         return json.loads(line)
 
     def turn(self) -> dict[str, Any]:
+        if self.mode == "default":
+            _await_quiet()
         before = _machine_seconds()
         answer = self.ask({})
         foreign = (_machine_seconds() - before - answer["cpu"]) / answer["wall"]
@@ -127,6 +129,16 @@ def _machine_seconds() -> float:
     return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
 
 
+def _await_quiet(longest: float = 10) -> None:
+    """Wait until nobody else has used the cores for half a second, but no longer than `longest` seconds."""
+    end = time.monotonic() + longest
+    while time.monotonic() < end:
+        before = _machine_seconds()
+        time.sleep(0.5)
+        if _machine_seconds() - before <= 0.5 * FOREIGN:
+            return
+
+
 def compete(contestants: Iterable[Contestant], mode: str, rounds: int, patience: int) -> dict[str, Any]:
     """Median seconds per unit of every contestant that is installed, over `rounds` quiet rounds.
 
@@ -139,8 +151,6 @@ def compete(contestants: Iterable[Contestant], mode: str, rounds: int, patience:
         present = [worker for worker in workers if "missing" not in worker.answer]
         played: list[dict[str, dict[str, Any]]] = []
         while len(played) < rounds + patience and sum(map(_quiet, played)) < rounds:
-            if played and not _quiet(played[-1]):
-                time.sleep(1)
             played.append({worker.contestant.name: worker.turn() for worker in present})
             _agree(played[-1])
     kept = sorted(played, key=lambda turns: (not _quiet(turns), _foreign(turns)))[:rounds]

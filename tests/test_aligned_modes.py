@@ -211,6 +211,10 @@ class TestMode:
         assert time_to(0.5, singular_value=1.0, variance=0.5, start=-0.1, depth=2) == np.inf
         assert np.isfinite(time_to(0.5, singular_value=1.0, variance=0.5, start=-0.1, depth=1))
 
+    def test_negative_times_are_refused(self):
+        with pytest.raises(fs.BadInput, match="times down to -1"):
+            mode([0.0, -1.0], singular_value=1.0, start=0.1)
+
     @pytest.mark.parametrize("depth", [0, -1, 1.5, True, "2", -math.inf])
     def test_impossible_depths(self, depth):
         with pytest.raises(fs.BadInput, match="depth"):

@@ -95,6 +95,9 @@ def test_an_outcome_that_differs_exits_with_one(tmp_path):
         (("run", "depth_makes_learning_sigmoidal", "--out", "x", "--lr", "fast"), "--lr fast"),
         (("run", "depth_makes_learning_sigmoidal", "--out", "x", "--lr"), "--lr without a value"),
         (("run", "depth_makes_learning_sigmoidal", "--out", "x", "--lr", "-1"), "lr"),
+        (("run", "depth_makes_learning_sigmoidal", "--out", "x", "--points", "-5"), "points = -5"),
+        (("run", "depth_makes_learning_sigmoidal", "--out", "x", "--depths", "1,2"), "depths = (1, 2)"),
+        (("run", "networks_learn_mode_by_mode", "--out", "x", "--hidden", "-3"), "hidden = -3"),
         (("run", "depth_makes_learning_sigmoidal", "--out", "x", "stray"), "stray word"),
         (("run", "depth_makes_learning_sigmoidal", "--out", "x", "--seed", "-2"), "seed = -2"),
         (("run", "depth_makes_learning_sigmoidal", "--out", "/dev/null/x"), "--out"),
@@ -110,8 +113,9 @@ def test_wrong_input_is_answered_in_three_parts_and_nothing_is_written(words, se
     assert list(tmp_path.iterdir()) == []
 
 
-def test_debug_shows_the_traceback():
-    done = festina("--debug", "show", "AlignedMode")
+@pytest.mark.parametrize("words", [("--debug", "show", "AlignedMode"), ("show", "AlignedMode", "--debug")])
+def test_debug_shows_the_traceback(words):
+    done = festina(*words)
     assert done.returncode == 1
     assert "Traceback" in done.stderr
 

@@ -155,6 +155,23 @@ def test_a_report_with_other_inputs_or_missing_files_is_run_again(monkeypatch, t
     assert is_done(tmp_path / name, digest(name, {}, 1))
 
 
+def test_an_interrupted_save_is_not_taken_for_a_report(monkeypatch, tmp_path):
+    calls = tiny(monkeypatch)
+    name = experiments.__all__[0]
+    reproduce([name], quick=True, out=tmp_path)
+    kept = fs.Report.load(tmp_path / name)
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fs.Report, "figure", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            kept.save(tmp_path / name)
+    reproduce([name], quick=True, out=tmp_path)
+    assert calls == [name] * 2
+
+
 def test_claims_are_checked():
     with pytest.raises(fs.BadInput, match="source"):
         fs.Claim("x", 1.0, "<= 2", True, source="me")

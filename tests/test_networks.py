@@ -201,6 +201,11 @@ def test_a_stepping_rule_owns_its_clock(rule):
         (lambda: fs.rules.GradientFlow(rtol=0), "rtol = 0"),
         (lambda: fs.inits.SmallRandom(-1), "scale = -1"),
         (lambda: fs.inits.Aligned([[1.0]]), "strength has shape"),
+        (lambda: fs.inits.Aligned("1e-3"), "strength is str"),
+        (lambda: fs.inits.Given("abc"), "weights is str"),
+        (lambda: fs.inits.Given(["abc"]), "weights[0] is str"),
+        (lambda: fs.nets.MLP(4, bias="no"), "bias = 'no'"),
+        (lambda: fs.rules.GradientDescent("0.1"), "lr is str"),
         (lambda: fs.inits.Orthogonal(np.inf), "gain has 1 value"),
         (lambda: fs.inits.Given([np.ones((2, 2)), [[np.nan]]]), "weights[1]"),
         (

@@ -123,6 +123,12 @@ def test_comparison_refuses_another_grid_by_value(theory, setup):
         fs.compare(theory, fs.simulate(setup.replace(times=setup.times[:4])))
 
 
+def test_comparison_refuses_another_task(theory, setup):
+    other = setup.replace(task=fs.tasks.hierarchy(1))
+    with pytest.raises(fs.BadInput, match="'mode': 4"):
+        fs.compare(theory, fs.simulate(other, observe="modes"))
+
+
 def test_comparison_needs_something_in_common(theory, setup):
     with pytest.raises(fs.BadInput, match="training has gradient_norm"):
         fs.compare(theory, fs.simulate(setup, observe="gradient_norm"))

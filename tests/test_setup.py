@@ -43,7 +43,12 @@ def test_json_round_trip_is_exact(net, init, rule, times, precision):
 
 
 @pytest.mark.parametrize(
-    "init", [fs.inits.Aligned([0.1, 0.2, 0.3, -0.4]), fs.inits.Given([np.eye(4) / 3, np.ones((7, 4)) / 7])]
+    "init",
+    [
+        fs.inits.Aligned([0.1, 0.2, 0.3, -0.4]),
+        fs.inits.Aligned(np.full(4, 0.1)),
+        fs.inits.Given([np.eye(4) / 3, np.ones((7, 4)) / 7]),
+    ],
 )
 def test_json_keeps_arrays_exactly(init):
     setup = small().replace(init=init)
@@ -59,7 +64,7 @@ def test_json_of_own_data_and_moments():
         assert again == task
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"festina_setup": 1}', '{"festina_setup": 99}', "not json"])
+@pytest.mark.parametrize("text", [5, None, "", "[]", "{}", '{"festina_setup": 1}', '{"festina_setup": 99}', "not json"])
 def test_foreign_json_is_refused(text):
     with pytest.raises(fs.BadInput):
         fs.Setup.from_json(text)
@@ -73,6 +78,24 @@ def test_json_names_what_it_does_not_know():
         fs.Setup.from_json(json.dumps({**spec, "net": {"DeepLinear": {"depth": 3}}}))
     with pytest.raises(fs.UnknownName, match="hierarchy"):
         fs.Setup.from_json(json.dumps({**spec, "task": {"hierachy": {}}}))
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("times", None),
+        ("times", "abc"),
+        ("rule", {"GradientDescent": {"lr": "0.1"}}),
+        ("init", {"Given": {"weights": "abc"}}),
+        ("task", {"moments": {"cov_yx": [[1]], "cov_x": [[1]], "power": "abc"}}),
+        ("task", {"moments": {"cov_yx": [[1]], "cov_x": [[1]], "power": -5}}),
+        ("net", {"MLP": {"hidden": 4, "bias": "no"}}),
+    ],
+)
+def test_json_with_a_wrong_value_is_refused(part, value):
+    spec = json.loads(small().to_json())
+    with pytest.raises(fs.BadInput):
+        fs.Setup.from_json(json.dumps({**spec, part: value}))
 
 
 def test_it_is_frozen_equal_by_value_and_a_pytree():

@@ -120,6 +120,22 @@ def test_divergence_stops_with_step_loss_and_a_rate_that_works():
     fs.simulate(setup.replace(rule=fs.rules.GradientDescent(0.99 * error.stable_rate), times=[1e3]))
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-5])
+def test_a_start_far_above_the_task_is_no_divergence(size):
+    task = fs.tasks.from_arrays(np.eye(4), size * np.ones((4, 2)))
+    setup = fs.Setup(task, fs.nets.DeepLinear(5), fs.inits.SmallRandom(0.5), fs.rules.GradientDescent(0.1), until=5.0)
+    assert fs.simulate(setup, seeds=(seed for seed in range(2)))["loss"].shape[0] == 2
+    assert fs.simulate(setup.replace(rule=fs.rules.GradientFlow()))["loss"][0, -1] < 1.0
+
+
+def test_a_rate_that_is_far_too_large_is_answered_with_one_that_is_not():
+    task = fs.tasks.from_arrays(np.eye(3), np.eye(3))
+    setup = fs.Setup(task, fs.nets.DeepLinear(3), fs.inits.Aligned(0.1), fs.rules.GradientDescent(1e7), until=1e9)
+    with pytest.raises(fs.Diverged) as stop:
+        fs.simulate(setup)
+    np.testing.assert_allclose(stop.value.stable_rate, 2 / (2 / 3), rtol=0.01)  # curvature 2 s at the solution
+
+
 def test_divergence_of_a_deep_net_is_estimated_at_its_solution():
     # Aligned, two layers: the curvature at the solution is 2 a λ = 2 s at most.
     setup = fs.Setup(
@@ -141,6 +157,9 @@ def test_divergence_of_a_deep_net_is_estimated_at_its_solution():
             ),
             "no hidden layer",
         ),
+        (lambda: fs.simulate(relu(), observe=[]), "observe is empty"),
+        (lambda: fs.simulate("setup"), "setup is 'setup'"),
+        (lambda: fs.simulate(relu(rule=fs.rules.GradientDescent(1e-9), times=[100.0])), "1e+11 steps"),
         (lambda: fs.simulate(relu(), seeds=0), "seeds = 0"),
         (lambda: fs.simulate(relu(), seeds=[]), "seeds = []"),
         (lambda: fs.simulate(relu(), seeds=[-1]), "seeds = -1"),

@@ -92,6 +92,15 @@ def test_modes_diagonalise_the_input_wherever_they_can(d_in, d_out, data):
     np.testing.assert_allclose(modes.matrix(modes.singular_values), task.cov_yx, atol=1e-10)
 
 
+def test_a_task_keeps_its_data_when_the_caller_changes_theirs():
+    x = np.eye(3)
+    task = fs.tasks.from_arrays(x, x)
+    x[0, 0] = 100
+    assert task.x[0, 0] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        task.x[0, 0] = 2
+
+
 def test_a_changed_task_does_not_keep_its_recipe_in_json():
     from festina._spec import to_spec
 
@@ -109,6 +118,8 @@ def test_a_changed_task_does_not_keep_its_recipe_in_json():
         (lambda: fs.tasks.from_arrays([1.0, 2.0], [[1.0]]), "x has shape"),
         (lambda: fs.tasks.from_arrays(np.ones((3, 2)), np.ones((4, 2))), "x has 3 rows and y has 4"),
         (lambda: fs.tasks.from_arrays([[np.nan]], [[1.0]]), "x has 1 value"),
+        (lambda: fs.tasks.from_arrays([[1.0 + 1j]], [[1.0]]), "x is list"),
+        (lambda: fs.tasks.from_arrays([["1.0"]], [[1.0]]), "x is list"),
         (lambda: fs.tasks.from_arrays([[1.0]], [[np.inf]]), "y has 1 value"),
         (lambda: fs.tasks.from_arrays([["a"]], [[1.0]]), "x is list"),
         (lambda: fs.tasks.from_arrays([[1.0], [2.0, 3.0]], [[1.0]]), "x is list"),

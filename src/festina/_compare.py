@@ -29,6 +29,14 @@ def compare(theory: Trajectory, trained: Trajectory) -> Comparison:
             "at least one observable in both",
             "pass observe= with a shared name to simulate",
         )
+    for name in set(theory) & set(trained):
+        shapes = [dict(zip(t.axes[name], np.shape(t[name]), strict=True)) for t in (theory, trained)]
+        if any(shapes[0][axis] != shapes[1][axis] for axis in set(shapes[0]) & set(shapes[1])):
+            raise BadInput(
+                f"{name!r} has axes {shapes[0]} in theory and {shapes[1]} in training",
+                "two trajectories of one task and net",
+                "solve and simulate the same Setup",
+            )
     return Comparison(theory, trained)
 
 

@@ -85,7 +85,7 @@ def _turned(left: Any, right: Any, silent: Any, turn: Any) -> tuple[Any, Any]:
     turn = jax.lax.stop_gradient(turn)
     shared = min(left.shape[1], right.shape[1])
     waits = (silent[:, None] | silent[None, :])[:shared, :shared]
-    left_turn = jnp.where(waits, jnp.eye(shared), turn[:shared, :shared])
+    left_turn = jnp.where(waits, jnp.eye(shared, dtype=turn.dtype), turn[:shared, :shared])
     return left.at[:, :shared].set(left[:, :shared] @ left_turn), right @ turn
 
 
@@ -93,7 +93,7 @@ def _seen_by(start: Any, left: Any, right: Any, silent: Any) -> Any:
     """A symmetric matrix whose eigenvectors fit the start: uᵀWv for signal, vᵀWᵀWv where there is no u."""
     count = min(start.shape)
     image = start @ right
-    signal = jnp.zeros((right.shape[1],) * 2).at[:count, :count].set(left[:, :count].T @ image[:, :count])
+    signal = jnp.zeros((right.shape[1],) * 2, image.dtype).at[:count, :count].set(left[:, :count].T @ image[:, :count])
     wanted = jnp.where(silent[:, None], image.T @ image, 0.5 * (signal + signal.T))
     return wanted / (jnp.max(jnp.abs(wanted)) + jnp.finfo(wanted.dtype).tiny)
 

@@ -72,19 +72,23 @@ def real_array(value: Any, argument: str, ndim: int | tuple[int, ...] | None = N
     if is_traced(value):
         return value
     try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":  # text, complex numbers and objects are not converted in silence
         raise BadInput(
             f"{argument} is {type(value).__name__}: {_short(value)}",
             f"{argument} as real numbers in a rectangular array",
             f"convert it first, for example numpy.asarray({argument}, dtype=float)",
-        ) from None
+        )
+    array = array.astype(np.float64)  # a copy: what a caller changes later is not ours
+    array.setflags(write=False)
     wanted = (ndim,) if isinstance(ndim, int) else ndim
     if wanted is not None and array.ndim not in wanted:
         raise BadInput(
             f"{argument} has shape {array.shape}",
             f"{' or '.join(map(str, wanted))} dimension(s)",
-            f"reshape {argument}, for example with numpy.atleast_{min(max(wanted), 3) or 1}d",
+            f"reshape {argument}" + (f", for example {argument}[:, None]" if array.ndim == 1 and 2 in wanted else ""),
         )
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])

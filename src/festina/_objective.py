@@ -60,10 +60,10 @@ def gradient(net: Net, seen: Moments | Samples) -> Callable[[Any, Any], tuple[An
     return lambda weights, rows: value_and_grad(weights, rows)
 
 
-def blow_up(seen: Moments | Samples) -> Any:
-    """A loss so far above that of a silent network that training has diverged."""
+def blow_up(seen: Moments | Samples, begin: Any) -> Any:
+    """A loss so far above those of the start and of a silent network that training has diverged."""
     if isinstance(seen, Moments):
         silent = 0.5 * jnp.sum((seen.target @ seen.cov_x) * seen.target) + seen.floor
     else:
         silent = 0.5 * jnp.mean(jnp.sum(seen.y**2, axis=1))
-    return 1e8 * silent
+    return 1e8 * jnp.maximum(silent, begin)

@@ -70,6 +70,8 @@ def checked_names(observe: str | Iterable[str] | None, setup: Setup) -> tuple[st
     if observe is None:
         return ("loss", "modes") if setup.net.linear else ("loss",)
     names = (observe,) if isinstance(observe, str) else tuple(observe)
+    if not names:
+        raise BadInput("observe is empty", "at least one observable", f"choose from: {', '.join(OBSERVABLES)}")
     for name in names:
         if name not in OBSERVABLES:
             raise UnknownName.among("observable", name, OBSERVABLES)

@@ -150,6 +150,8 @@ class Report:
         """Write report.json, data.nc, figure.svg and figure.png; report.json last, as the sign of completion."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        # An old report.json must not vouch for new files if this is cut short.
+        (folder / "report.json").unlink(missing_ok=True)
         save_netcdf(self.result.data, folder / "data.nc")
         from ._plot import styled
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from ._errors import BadInput
 from ._linalg import shared_modes
 from ._objective import blow_up, gradient, loss
 from ._observables import OBSERVABLES, View
@@ -25,6 +26,7 @@ from ._setup import Discrete, Setup
 
 BLOCK_SECONDS = 0.5  # how long Ctrl-C and the progress bar may wait
 MARKS = 64
+TRIAL_STEPS = 50_000  # of a slower run, after a divergence
 
 
 class Carry(NamedTuple):
@@ -33,6 +35,7 @@ class Carry(NamedTuple):
     weights: Any  # as `lay` holds them
     rule: Any  # state of the rule; for a flow, the last step size
     loss: Any
+    limit: Any  # a loss beyond it means that training has diverged
     done: Any  # amount of training so far
 
 
@@ -119,7 +122,7 @@ def _advance(
             # Marks that only fill the block are free.
             evaluate = lambda carry: loss(view.net, view.seen, lay(carry.weights, flips))  # noqa: E731
             value = jax.lax.cond(keep | (amount > 0), evaluate, lambda carry: carry.loss, carry)
-            carry = carry._replace(loss=jnp.where(carry.loss <= blow_up(view.seen), value, carry.loss))
+            carry = carry._replace(loss=jnp.where(carry.loss <= carry.limit, value, carry.loss))
             blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(read, carry.weights))
             return carry, (jax.lax.cond(keep, read, lambda _: blank, carry.weights), carry.loss)
 
@@ -132,16 +135,15 @@ def _travel(view: View, rule: Any, carry: Carry, amount: Any, flips: tuple[bool,
     value_and_grad = jax.value_and_grad(lambda held, rows: loss(view.net, view.seen, lay(held, flips), rows))
     if not isinstance(rule, Discrete):
         return _flow(value_and_grad, rule, carry, amount)
-    limit = blow_up(view.seen)
 
     def step(carry):
         weights, rule_state, value = rule.step(value_and_grad, carry.weights, carry.rule)
-        return Carry(weights, rule_state, value, carry.done)
+        return carry._replace(weights=weights, rule=rule_state, loss=value)
 
     def loop(stride, state):
         def going(state):
             count, carry = state
-            return (count + stride <= amount) & (carry.loss <= limit)  # NaN stops it, too
+            return (count + stride <= amount) & (carry.loss <= carry.limit)  # NaN stops it, too
 
         def stride_of_steps(state):
             count, carry = state
@@ -167,7 +169,8 @@ def _flow(slope: Any, rule: Any, carry: Carry, duration: Any) -> Carry:
             lambda weights: jax.tree.map(jnp.negative, slope(weights, None)[1]),
             carry.weights, duration, carry.rule, rtol=jnp.maximum(rule.rtol, tightest), atol=rule.atol,
         )  # fmt: skip
-        return Carry(end, step, jnp.where(reached, carry.loss, jnp.inf), carry.done + duration)
+        loss = jnp.where(reached, carry.loss, jnp.inf)
+        return carry._replace(weights=end, rule=step, loss=loss, done=carry.done + duration)
 
     return jax.lax.cond((duration > 0) & jnp.isfinite(carry.loss), follow, lambda carry: carry, carry)
 
@@ -195,13 +198,21 @@ class Run:
             if self.stepping
             else np.asarray(setup.times, setup.precision)
         )
+        if self.stepping and setup.rule.steps(setup.requested_times[-1]) > np.iinfo(np.int32).max:
+            raise BadInput(
+                f"times up to {setup.requested_times[-1]:g} with lr = {setup.rule.lr:g}: "
+                f"{setup.rule.steps(setup.requested_times[-1]):.3g} steps",
+                f"at most {np.iinfo(np.int32).max:.3g} steps",
+                "shorten the run, raise lr, or use rules.GradientFlow()",
+            )
         self.reached, self.at = 0, self.goals.dtype.type(0)
         self.lanes = Lanes.over(len(seeds))
         self.view = View(view.net, view.seen, None, view.x)
         # Weights are held with their longer axis contiguous: XLA's matrix products then need no copies.
         self.flips = tuple(w.ndim == 3 and w.shape[1] > w.shape[2] for w in jax.tree.leaves(weights))
         held = lay(weights, self.flips)
-        carry = _first(self.rule, setup.task.samples, held, np.asarray(seeds), self.goals.dtype, self.stepping)
+        start = functools.partial(_first, dtype=self.goals.dtype, stepping=self.stepping, flips=self.flips)
+        carry = start(self.view, self.rule, held, np.asarray(seeds))
         self.per_seed = self.lanes.spread((carry, view.modes))
         self.failure: Failure | None = None
         self.loss = float("nan")
@@ -262,8 +273,7 @@ class Run:
         return float(self.at)
 
     def _finite_marks(self, losses: np.ndarray, carry: Carry) -> np.ndarray:
-        limit = float(blow_up(self.view.seen))
-        fine = losses <= limit
+        fine = losses <= np.asarray(carry.limit)[: len(self.seeds), None]
         if not fine.all():
             seed = int(np.argmin(fine.all(axis=1)))
             mark = int(np.argmin(fine[seed]))
@@ -274,14 +284,20 @@ class Run:
         return np.logical_and.accumulate(fine.all(axis=0))
 
 
-@functools.partial(jax.jit, static_argnames=("samples", "dtype", "stepping"))
-def _first(rule: Any, samples: int | None, weights: Any, seeds: Any, dtype: Any, stepping: bool) -> Carry:
+@functools.partial(jax.jit, static_argnames=("dtype", "stepping", "flips"))
+def _first(
+    view: View, rule: Any, weights: Any, seeds: Any, *, dtype: Any, stepping: bool, flips: tuple[bool, ...]
+) -> Carry:
+    """The state of every seed before training."""
+
     def one(weights, seed):
         # The draw of the weights used the seed's own key; the rule gets another.
         key = jax.random.fold_in(jax.random.key(seed), 1)
-        real = jax.tree.leaves(weights)[0].dtype
-        state = rule.start(weights, samples, key) if stepping else jnp.zeros((), real)
-        return Carry(weights, state, jnp.zeros((), real), jnp.zeros((), dtype))
+        zero = jnp.zeros((), jax.tree.leaves(weights)[0].dtype)
+        samples = None if view.x is None else view.x.shape[0]
+        state = rule.start(weights, samples, key) if stepping else zero
+        begin = loss(view.net, view.seen, lay(weights, flips))
+        return Carry(weights, state, zero, blow_up(view.seen, begin), jnp.zeros((), dtype))
 
     return jax.vmap(one)(weights, seeds)
 
@@ -289,20 +305,24 @@ def _first(rule: Any, samples: int | None, weights: Any, seeds: Any, dtype: Any,
 def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Any, horizon: float) -> float | None:
     """An estimate: twice the inverse of the largest curvature where a slower run arrives.
 
-    The rate is quartered until a run stays finite for twice the time to the divergence; None if
-    none of eight does. Where no curvature can be measured, that slower rate.
+    The rate is quartered until a run stays finite for twice the time to the divergence, or for
+    TRIAL_STEPS; None if none of twelve does. Where no curvature can be measured, that slower rate.
     """
-    for power in range(1, 9):
-        rate = float(setup.rule.lr) / 4**power
-        slower = setup.replace(rule=dataclasses.replace(setup.rule, lr=rate), times=[2 * max(horizon, rate)])
+    view = View(view.net, view.seen, None, view.x)
+    begin = float(_curvature(view, jax.tree.map(lambda leaf: leaf[0], weights)))
+    rate = min(float(setup.rule.lr) / 4, 1 / begin if begin > 0 and setup.rule.follows_gradient else np.inf)
+    for _ in range(12):
+        end_time = min(2 * max(horizon, rate), TRIAL_STEPS * rate)
+        slower = setup.replace(rule=dataclasses.replace(setup.rule, lr=rate), times=[end_time])
         run = Run(slower, (seed,), (), view, weights)
         while run.remaining and run.failure is None:
             run.block()
         if run.failure is None:
             end = lay(jax.tree.map(lambda leaf: leaf[0], run.per_seed[0].weights), run.flips)
-            curvature = float(_curvature(run.view, end)) if setup.rule.follows_gradient else 0.0
+            curvature = float(_curvature(view, end)) if setup.rule.follows_gradient else 0.0
             # Without curvature (Adam, or a network whose units have died) the slower rate is all we know.
             return 2 / curvature if curvature > 0 else rate
+        rate /= 4
     return None
 
 

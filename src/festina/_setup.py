@@ -338,6 +338,15 @@ def _default_horizon(task: Task) -> float:
     return float(12 * np.max(np.maximum(1 / modes.singular_values[kept], 0.5 / modes.variances[kept])))
 
 
+def concrete(setup: Any, verb: str) -> None:
+    """Refuse what is not a setup, and one whose numbers are not known."""
+    if not isinstance(setup, Setup):
+        raise BadInput(f"setup is {setup!r}", "a Setup", "build one with festina.Setup(task, net, init)")
+    if is_traced(setup):
+        do = f"call {verb} outside jit, grad and vmap; a theory's constants and states work inside"
+        raise BadInput("a traced setup", "concrete numbers", do)
+
+
 def layer_shapes(d_in: int, hidden: Sequence[int], d_out: int) -> tuple[tuple[int, int], ...]:
     """(out, in) of every layer of a chain."""
     sizes = (d_in, *hidden, d_out)

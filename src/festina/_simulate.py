@@ -13,12 +13,12 @@ import numpy as np
 
 from . import _run
 from ._errors import BadInput, Diverged
-from ._noun import is_traced, whole
+from ._noun import whole
 from ._objective import evidence
 from ._observables import OBSERVABLES, View, checked_names
 from ._precision import to_numpy
 from ._progress import track
-from ._setup import Discrete, Setup, draws
+from ._setup import Discrete, Setup, concrete, draws
 from ._spec import to_spec
 from ._trajectory import Trajectory
 from ._version import __version__
@@ -53,8 +53,7 @@ def simulate(
     Ctrl-C returns what is finished, on the times that were reached. A diverging run raises
     `Diverged` with the step, the loss and an estimate of the largest stable rate.
     """
-    if is_traced(setup):
-        raise BadInput("a traced setup", "concrete numbers", "call simulate outside jit, grad and vmap")
+    concrete(setup, "simulate")
     seeds = _seed_list(seeds)
     names = checked_names(observe, setup)
     began = time.perf_counter()
@@ -74,9 +73,10 @@ def simulate(
 def _seed_list(seeds: int | Sequence[int]) -> tuple[int, ...]:
     if isinstance(seeds, (int, np.integer)):
         return tuple(range(whole(seeds, "seeds")))
-    if isinstance(seeds, str) or not hasattr(seeds, "__iter__") or not len(tuple(seeds)):
+    listed = () if isinstance(seeds, str) or not hasattr(seeds, "__iter__") else tuple(seeds)
+    if not listed:
         raise BadInput(f"seeds = {seeds!r}", "how many seeds, or a list of them", "give seeds=16 or seeds=[3, 4]")
-    return tuple(whole(seed, "seeds", least=0) for seed in seeds)
+    return tuple(whole(seed, "seeds", least=0) for seed in listed)
 
 
 def _prepared(setup: Setup, seeds: tuple[int, ...], names: tuple[str, ...]) -> tuple[View, Any]:

@@ -17,9 +17,9 @@ import numpy as np
 
 from . import theories
 from ._errors import BadInput, NoTheory, UnknownName
-from ._noun import is_traced, whole
+from ._noun import whole
 from ._precision import in_double
-from ._setup import Setup
+from ._setup import Setup, concrete
 from ._simulate import axis_names
 from ._spec import to_spec
 from ._trajectory import Trajectory
@@ -94,7 +94,7 @@ def covering(setup: Setup, *, seed: int = 0) -> Covering:
 
     `seed` picks the draw of a random start on which they are measured.
     """
-    _concrete(setup)
+    concrete(setup, "covering")
     return Covering(_measured(member(), setup, seed) for member in members().values())
 
 
@@ -114,7 +114,7 @@ def solve(
         seed: the draw of a random start.
         strict: refuse a theory whose assumptions fail; if false, go on and say so in `provenance`.
     """
-    _concrete(setup)
+    concrete(setup, "solve")
     entry = _chosen(setup, theory, whole(seed, "seed", least=0), strict)
     member = entry.theory
     times = np.asarray(setup.times)
@@ -182,15 +182,6 @@ def _instance(theory: Any) -> Theory:
 
 def _measured(theory: Theory, setup: Setup, seed: int) -> Coverage:
     return Coverage(theory, theory.assumptions(setup, seed))
-
-
-def _concrete(setup: Setup) -> None:
-    if not isinstance(setup, Setup):
-        raise BadInput(f"setup is {setup!r}", "a Setup", "build one with festina.Setup(task, net, init)")
-    if is_traced(setup):
-        raise BadInput(
-            "a traced setup", "concrete numbers", "inside jit, grad and vmap use the theory's constants and states"
-        )
 
 
 @in_double

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import inits, nets, rules, tasks
 from ._errors import BadInput, UnknownName
-from ._noun import is_traced
+from ._noun import is_traced, positive, real_array
 from ._setup import Setup, Task
 
 FORMAT = 1
@@ -46,7 +46,8 @@ def from_spec(spec: Any) -> Setup:
             f"a setup without {', '.join(sorted(missing))}", f"all of {sorted(wanted)}", "add what is missing"
         )
     parts = {kind: _noun_from(spec[kind], kind, module) for kind, module in KINDS.items()}
-    return Setup(_task_from(spec["task"]), **parts, times=spec["times"], precision=spec["precision"])
+    times = real_array(spec["times"], "times", ndim=1)
+    return Setup(_task_from(spec["task"]), **parts, times=times, precision=spec["precision"])
 
 
 def to_json(setup: Setup) -> str:
@@ -55,9 +56,10 @@ def to_json(setup: Setup) -> str:
 
 def from_json(text: str) -> Setup:
     try:
-        return from_spec(json.loads(text))
-    except json.JSONDecodeError as error:
+        spec = json.loads(text)
+    except (json.JSONDecodeError, TypeError, RecursionError) as error:
         raise BadInput(f"text that is not JSON: {error}", "JSON written by Setup.to_json", "check the file") from None
+    return from_spec(spec)
 
 
 def _noun_spec(noun: Any) -> dict[str, Any]:
@@ -98,6 +100,7 @@ def _task_from(spec: Any) -> Task:
 
 
 def _task_of_moments(*, power: float | None = None, **arguments: Any) -> Task:
+    power = None if power is None else positive(power, "power", zero=True)
     return dataclasses.replace(_call(tasks.from_moments, arguments, "task moments"), power=power)
 
 

@@ -189,16 +189,18 @@ def main() -> None:
     """Entry point: errors as three plain parts, tracebacks with --debug only."""
     from ._errors import FestinaError
 
+    debug = "--debug" in sys.argv  # before or after the command
+    sys.argv = [word for word in sys.argv if word != "--debug"]
     try:
         app()
     except Exception as error:
-        if "--debug" in sys.argv:
+        if debug:
             raise
         if not isinstance(error, FestinaError):
             error = FestinaError(
                 f"an error inside festina, {type(error).__name__}: {error}",
                 "a run without one",
-                "run the command again as `festina --debug …` and report what it prints",
+                "run the command again with --debug and report what it prints",
             )
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)

@@ -7,9 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ._errors import BadInput
-from ._noun import noun, positive, real_array
+from ._noun import is_traced, noun, positive, real_array
 from ._setup import Init, Net, Task
 
 __all__ = ["Aligned", "Given", "Orthogonal", "SmallRandom"]
@@ -27,7 +28,10 @@ class Aligned(Init):
     strength: Any
 
     def __post_init__(self):
-        real_array(self.strength, "strength", ndim=(0, 1))
+        strength = real_array(self.strength, "strength", ndim=(0, 1))
+        object.__setattr__(
+            self, "strength", float(strength) if np.shape(strength) == () and not is_traced(strength) else strength
+        )
 
     def draw(self, key, net, task):
         shapes = _chain_shapes(self, net, task)
@@ -94,10 +98,11 @@ class Given(Init):
     weights: Any
 
     def __post_init__(self):
-        given = self.weights
-        if isinstance(given, (list, tuple)):
-            given = tuple(real_array(w, f"weights[{i}]", ndim=(1, 2)) for i, w in enumerate(given))
-        object.__setattr__(self, "weights", given)
+        if not isinstance(self.weights, (list, tuple)):
+            raise BadInput(
+                f"weights is {type(self.weights).__name__}", "a list of layers", "give [W1, W2, …], (out, in) each"
+            )
+        object.__setattr__(self, "weights", tuple(_layer(w, f"weights[{i}]") for i, w in enumerate(self.weights)))
 
     def draw(self, key, net, task):
         wanted = net.shapes(task.d_in, task.d_out)
@@ -112,6 +117,13 @@ class Given(Init):
             )
         structure = jax.tree.structure(wanted, is_leaf=_is_shape)
         return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in leaves])
+
+
+def _layer(layer: Any, argument: str) -> Any:
+    """One W, or a pair (W, b)."""
+    if isinstance(layer, (list, tuple)) and len(layer) == 2 and np.ndim(layer[0]) == 2 and np.ndim(layer[1]) == 1:
+        return real_array(layer[0], argument, ndim=2), real_array(layer[1], argument, ndim=1)
+    return real_array(layer, argument, ndim=2)
 
 
 def _is_shape(node: Any) -> bool:

@@ -15,6 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from .. import inits, nets, rules, tasks
+from .._errors import BadInput
+from .._noun import positive, whole
 from .._plot import COLOURS, legend_of_kinds, new_figure, predicted, trained
 from .._report import Claim, Result
 from .._setup import Setup
@@ -30,6 +32,11 @@ DEEPER = (50, 100, 200)  # depths at which the approach to infinite depth is rea
 def run(
     *, depths=(1, 2, 3, 10), singular_value=1.5, variance=0.5, start=0.05, until=20.0, lr=0.01, points=400, seed=0
 ) -> Result:
+    if not {1, 2} <= set(depths) or max(depths) < 3:
+        raise BadInput(f"depths = {tuple(depths)}", "depths 1, 2 and at least one from 3 on", "add the missing depths")
+    points = whole(points, "points", least=2)
+    lr, until, start = positive(lr, "lr"), positive(until, "until"), positive(start, "start")
+    singular_value, variance = positive(singular_value, "singular_value"), positive(variance, "variance")
     task = tasks.from_moments([[singular_value]], [[variance]], [[singular_value**2 / variance]])
     setups, theories, curves, order = {}, {}, {"theory": [], "training": []}, []
     # Whole steps of the slowest rate, so that every rate of the series visits the same times.

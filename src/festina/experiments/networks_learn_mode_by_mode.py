@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import inits, nets, rules, tasks
+from .._noun import positive, whole
 from .._plot import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
 from .._report import Claim, Result
 from .._setup import Setup
@@ -30,6 +31,8 @@ QUICK = dict(seeds=4, lr=0.04, points=150)
 def run(
     *, hidden=16, scales=(1e-1, 1e-2, 1e-3, 1e-4), start=1e-4, until=70.0, lr=0.01, points=400, seeds=16, seed=0
 ) -> Result:
+    hidden, points, seeds = whole(hidden, "hidden"), whole(points, "points", least=2), whole(seeds, "seeds")
+    lr, until, start = positive(lr, "lr"), positive(until, "until"), positive(start, "start")
     task = tasks.hierarchy(levels=2)
     modes = task.modes()
     times = np.unique(np.round(np.linspace(0, until, points) / lr)) * lr

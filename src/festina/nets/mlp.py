@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._errors import UnknownName
+from .._errors import BadInput, UnknownName
 from .._noun import noun, static
 from .._setup import Net, layer_shapes, widths
 
@@ -38,6 +38,8 @@ class MLP(Net):
 
     def __post_init__(self):
         object.__setattr__(self, "hidden", widths(self.hidden))
+        if not isinstance(self.bias, bool):
+            raise BadInput(f"bias = {self.bias!r}", "True or False", "say whether layers have biases")
         if self.activation not in ACTIVATIONS:
             raise UnknownName.among("activation", self.activation, ACTIVATIONS)
 

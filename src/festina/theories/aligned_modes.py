@@ -53,6 +53,8 @@ def mode(times: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, de
     [0.001, 4.0]
     """
     times, s, variance, start = _checked(times, "times", singular_value, variance, start)
+    if not is_traced(times) and np.any(times < 0):
+        raise BadInput(f"times down to {np.min(times):g}", "times >= 0", "learning starts at time 0")
     return _mode(times, s, variance, start, _checked_depth(depth))
 
 
