@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+import textwrap
 
 import jax
 import jax.numpy as jnp
@@ -176,6 +178,26 @@ def test_it_cites_equations_that_resolve(theory):
     assert any("eq." in where for where in theory.reference.values())
     for heading in ("Symbols:", "Convention:"):
         assert heading in text
+
+
+@every_theory
+def test_a_float32_trace_leaves_float64_answers_as_they_were(theory):
+    code = f"""
+        import jax, numpy as np, festina as fs
+        theory = fs.theories.{type(theory).__name__}()
+        setup = theory.example()
+
+        def loss(factor):
+            scaled = jax.tree.map(lambda leaf: factor * leaf, setup)
+            constants = theory.constants(scaled, 0)
+            return theory.readouts["loss"].read(constants, theory.states(constants, scaled.times))
+
+        assert jax.jit(loss)(1.0).dtype == np.float32
+        for assumption in fs.covering(setup)["{type(theory).__name__}"].assumptions[2:]:
+            assert assumption.measured < 1e-13, assumption
+    """
+    done = subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_rule_of_choice():

@@ -27,11 +27,23 @@ def in_double(function: F) -> F:
     @functools.wraps(function)
     def wrapped(*args, **kwargs):
         if is_traced(args, kwargs):
+            args, kwargs = jax.tree.map(_in_present_dtype, (args, kwargs))
             return function(*args, **kwargs)
         with jax.enable_x64(True), _now():
+            args, kwargs = jax.tree.map(_in_present_dtype, (args, kwargs))
             return to_numpy(function(*args, **kwargs))
 
     return wrapped  # pyright: ignore[reportReturnType]
+
+
+def _in_present_dtype(leaf: Any) -> Any:
+    """Float64 arrays in the dtype that JAX uses now, stated by name.
+
+    JAX remembers what it made of a NumPy array: one that it met in float32 mode stays float32 in
+    float64 mode, unless the dtype is asked for.
+    """
+    is_double = isinstance(leaf, (np.ndarray, jax.Array)) and leaf.dtype == np.float64
+    return jnp.asarray(leaf, jnp.result_type(float)) if is_double else leaf
 
 
 def _now() -> Any:

@@ -87,7 +87,11 @@ def _prepared(setup: Setup, seeds: tuple[int, ...], names: tuple[str, ...]) -> t
         weights = draws(setup.init, setup.net, setup.task, np.asarray(seeds))
         modes = _run.modes_of_starts(setup.task, setup.net, weights) if "modes" in names else None
         view = View(setup.net, evidence(setup.net, setup.task, full_batch=full_batch), modes, setup.task.x)
-    cast = lambda leaf: np.asarray(leaf, setup.precision) if np.issubdtype(leaf.dtype, np.floating) else leaf  # noqa: E731
+
+    def cast(leaf):
+        # Always a new array: JAX remembers what it made of an old one, in the precision of that time.
+        return np.array(leaf, setup.precision) if leaf.dtype.kind == "f" else leaf
+
     return jax.tree.map(cast, to_numpy((view, weights)))
 
 
