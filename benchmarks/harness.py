@@ -95,7 +95,7 @@ class Worker:
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the worker of {self.contestant.name} ended; its error is above")
+            raise RuntimeError(f"the worker of {self.contestant.name} ended with {self.process.wait()}")
         return json.loads(line)
 
     def turn(self) -> dict[str, Any]:

@@ -228,7 +228,7 @@ def test_it_is_silent_away_from_a_terminal(capfd):
 LONG_RUN = """
     import festina as fs
     setup = fs.Setup(fs.tasks.hierarchy(levels=2), fs.nets.MLP(64), fs.inits.SmallRandom(0.1),
-                     fs.rules.GradientDescent(1e-5), until=1e5, points=2000)
+                     fs.rules.GradientDescent(1e-4), until=1e5, points=2000)
     print("started", flush=True)
     seen = fs.simulate(setup, progress={progress})
     assert 0 < len(seen.times) < 2000 and seen["loss"].shape == (1, len(seen.times)), len(seen.times)

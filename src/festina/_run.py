@@ -192,19 +192,7 @@ class Run:
         self.setup, self.seeds, self.names = setup, seeds, names
         self.rule = jax.tree.map(lambda leaf: np.asarray(leaf, setup.precision), setup.rule)
         self.stepping = isinstance(setup.rule, Discrete)
-        # Amounts of training at which to record: whole steps, or times.
-        self.goals = (
-            setup.rule.steps(setup.requested_times).astype(np.int32)
-            if self.stepping
-            else np.asarray(setup.times, setup.precision)
-        )
-        if self.stepping and setup.rule.steps(setup.requested_times[-1]) > np.iinfo(np.int32).max:
-            raise BadInput(
-                f"times up to {setup.requested_times[-1]:g} with lr = {setup.rule.lr:g}: "
-                f"{setup.rule.steps(setup.requested_times[-1]):.3g} steps",
-                f"at most {np.iinfo(np.int32).max:.3g} steps",
-                "shorten the run, raise lr, or use rules.GradientFlow()",
-            )
+        self.goals = _goals(setup)
         self.reached, self.at = 0, self.goals.dtype.type(0)
         self.lanes = Lanes.over(len(seeds))
         self.view = View(view.net, view.seen, None, view.x)
@@ -282,6 +270,20 @@ class Run:
             clock = float(done * self.setup.rule.lr) if self.stepping else float(done)
             self.failure = Failure(seed, step, clock, float(losses[seed, mark]))
         return np.logical_and.accumulate(fine.all(axis=0))
+
+
+def _goals(setup: Setup) -> np.ndarray:
+    """Amounts of training at which to record: whole steps, or times."""
+    if not isinstance(setup.rule, Discrete):
+        return np.asarray(setup.times, setup.precision)
+    steps, most = setup.rule.steps(setup.requested_times), np.iinfo(np.int32).max
+    if steps[-1] > most:
+        raise BadInput(
+            f"times up to {setup.requested_times[-1]:g} with lr = {setup.rule.lr:g}: {steps[-1]:.3g} steps",
+            f"at most {most:.3g} steps",
+            "shorten the run, raise lr, or use rules.GradientFlow()",
+        )
+    return steps.astype(np.int32)
 
 
 @functools.partial(jax.jit, static_argnames=("dtype", "stepping", "flips"))

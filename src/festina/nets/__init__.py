@@ -7,6 +7,6 @@ from .deep_linear import DeepLinear
 from .mlp import MLP
 
 __all__ = [
-    "MLP",
     "DeepLinear",
+    "MLP",
 ]

@@ -76,8 +76,7 @@ def _mode(times, singular_value, variance, start, depth):
 
 @in_double
 def _time_to(strength, singular_value, variance, start, depth):
-    numbers = jnp.broadcast_arrays(*map(jnp.asarray, (strength, singular_value, variance, start)))
-    return _chain.time_to(*numbers, depth)
+    return _chain.time_to(strength, singular_value, variance, start, depth)
 
 
 def _checked(first: Any, name: str, singular_value: Any, variance: Any, start: Any) -> tuple[Any, ...]:
