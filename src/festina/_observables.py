@@ -65,6 +65,9 @@ OBSERVABLES: dict[str, Observable] = {
 }  # fmt: skip
 
 
+NEED_SAMPLES = {"outputs", "representation"}  # observables that look at View.x
+
+
 def checked_names(observe: str | Iterable[str] | None, setup: Setup) -> tuple[str, ...]:
     """The observables asked for, refused with the reason where the setup lacks one."""
     if observe is None:

@@ -20,7 +20,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ._errors import BadInput
 from ._linalg import shared_modes
-from ._objective import blow_up, gradient, loss
+from ._objective import Moments, blow_up, gradient, loss
 from ._observables import OBSERVABLES, View
 from ._setup import Discrete, Setup
 
@@ -296,7 +296,7 @@ def _first(
         # The draw of the weights used the seed's own key; the rule gets another.
         key = jax.random.fold_in(jax.random.key(seed), 1)
         zero = jnp.zeros((), jax.tree.leaves(weights)[0].dtype)
-        samples = None if view.x is None else view.x.shape[0]
+        samples = None if isinstance(view.seen, Moments) else view.seen.x.shape[0]
         state = rule.start(weights, samples, key) if stepping else zero
         begin = loss(view.net, view.seen, lay(weights, flips))
         return Carry(weights, state, zero, blow_up(view.seen, begin), jnp.zeros((), dtype))

@@ -8,6 +8,7 @@ data are rows, `x` is (sample, d_in).
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -56,30 +57,39 @@ class Task:
     def samples(self) -> int | None:
         return None if self.x is None else self.x.shape[0]
 
-    @in_double
+    def moments_only(self) -> Task:
+        """The same task without its samples: all that linear theory and most inits need."""
+        return dataclasses.replace(self, x=None, y=None, items=None)
+
     def modes(self) -> Modes:
         """Singular vectors of Σʸˣ that also diagonalise Σˣ where they can; see `Modes`."""
-        return shared_modes(jnp.asarray(self.cov_yx), jnp.asarray(self.cov_x))
+        return in_double(shared_modes)(self.cov_yx, self.cov_x)
 
     def spectrum(self) -> Any:
         """Singular values of Σʸˣ, largest first: as stated by the task's theory, else by SVD."""
         return self.modes().singular_values if self.stated_spectrum is None else self.stated_spectrum
 
-    @in_double
     def target(self) -> Any:
         """The best linear map Σʸˣ (Σˣ)⁺."""
-        return jnp.asarray(self.cov_yx) @ jnp.linalg.pinv(jnp.asarray(self.cov_x), hermitian=True)
+        return _best_map(self.cov_yx, self.cov_x)
 
-    @in_double
     def floor(self) -> Any:
         """The lowest loss that a linear map can reach (0 where ⟨‖y‖²⟩ is unknown)."""
-        if self.power is None:
-            return jnp.zeros(())
-        return 0.5 * (jnp.asarray(self.power) - jnp.sum(self.target() * jnp.asarray(self.cov_yx)))
+        return np.zeros(()) if self.power is None else _lowest_loss(self.power, self.target(), self.cov_yx)
 
     def __repr__(self) -> str:
         size = "moments only" if self.samples is None else f"{self.samples} samples"
         return f"Task({self.recipe[0] if self.recipe else 'own data'}: {self.d_in} → {self.d_out}, {size})"
+
+
+@in_double
+def _best_map(cov_yx: Any, cov_x: Any) -> Any:
+    return jnp.asarray(cov_yx) @ jnp.linalg.pinv(jnp.asarray(cov_x), hermitian=True)
+
+
+@in_double
+def _lowest_loss(power: Any, target: Any, cov_yx: Any) -> Any:
+    return 0.5 * (jnp.asarray(power) - jnp.sum(jnp.asarray(target) * cov_yx))
 
 
 class Net(abc.ABC):
@@ -220,12 +230,19 @@ class Setup:
 
     def weights(self, seed: Any = 0) -> Weights:
         """The initial weights that seed draws, in float64."""
-        drawn = draws(self.init, self.net, self.task, jnp.asarray([seed]) if is_traced(seed) else np.asarray([seed]))
+        drawn = draws(
+            self.init,
+            self.net,
+            self.task.moments_only(),
+            jnp.asarray([seed]) if is_traced(seed) else np.asarray([seed]),
+        )
         return jax.tree.map(lambda leaf: leaf[0], drawn)
 
     def modes(self, seed: Any = 0) -> Modes:
         """The task's modes, in the basis of each degenerate subspace that fits the start."""
-        return _modes_at_start(self, seed)
+        if not self.net.linear:
+            return self.task.modes()
+        return in_double(shared_modes)(self.task.cov_yx, self.task.cov_x, self.net.map(self.weights(seed)))
 
     def to_json(self) -> str:
         """The setup as JSON text; `Setup.from_json` reads it."""
@@ -261,14 +278,6 @@ _EXAMPLES = {
 def draws(init: Init, net: Net, task: Task, seeds: Any) -> Weights:
     """Initial weights with a leading seed axis; not compiled as a whole, since it runs once per setup."""
     return jax.vmap(lambda seed: init.draw(jax.random.key(seed), net, task))(jnp.asarray(seeds))
-
-
-@in_double
-def _modes_at_start(setup: Setup, seed: Any) -> Modes:
-    if not setup.net.linear:
-        return setup.task.modes()
-    moments = jnp.asarray(setup.task.cov_yx), jnp.asarray(setup.task.cov_x)
-    return shared_modes(*moments, jnp.asarray(setup.net.map(setup.weights(seed))))
 
 
 def _grid(task, rule, times, until, points, spacing, every) -> Any:

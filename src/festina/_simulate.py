@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
@@ -15,7 +16,7 @@ from . import _run
 from ._errors import BadInput, Diverged
 from ._noun import whole
 from ._objective import evidence
-from ._observables import OBSERVABLES, View, checked_names
+from ._observables import NEED_SAMPLES, OBSERVABLES, View, checked_names
 from ._precision import to_numpy
 from ._progress import track
 from ._setup import Discrete, Setup, concrete, draws
@@ -63,8 +64,8 @@ def simulate(
         run = _run.Run(setup, seeds, names, view, weights)
         recorded, interrupted = _driven(run, setup, progress)
     finished = min((value.shape[1] for value in recorded.values()), default=0)
-    trajectory = _labelled(setup, seeds, recorded, finished)
-    trajectory.provenance |= {"seconds": time.perf_counter() - began, "interrupted": interrupted}
+    facts = {"seconds": time.perf_counter() - began, "interrupted": interrupted}
+    trajectory = _labelled(setup, seeds, recorded, finished, facts)
     if run.failure is not None:
         raise _diverged(setup, seeds, run.failure, trajectory)
     return trajectory
@@ -84,9 +85,14 @@ def _prepared(setup: Setup, seeds: tuple[int, ...], names: tuple[str, ...]) -> t
     full_batch = not isinstance(setup.rule, Discrete) or setup.rule.full_batch
     # Draws are made in float64 and rounded, so that both precisions start alike.
     with jax.enable_x64(True):
-        weights = draws(setup.init, setup.net, setup.task, np.asarray(seeds))
-        modes = _run.modes_of_starts(setup.task, setup.net, weights) if "modes" in names else None
-        view = View(setup.net, evidence(setup.net, setup.task, full_batch=full_batch), modes, setup.task.x)
+        weights = draws(setup.init, setup.net, setup.task.moments_only(), np.asarray(seeds))
+        modes = _run.modes_of_starts(setup.task.moments_only(), setup.net, weights) if "modes" in names else None
+        view = View(
+            setup.net,
+            evidence(setup.net, setup.task, full_batch=full_batch),
+            modes,
+            setup.task.x if NEED_SAMPLES & set(names) else None,
+        )
 
     def cast(leaf):
         # Always a new array: JAX remembers what it made of an old one, in the precision of that time.
@@ -115,14 +121,22 @@ def _driven(run: _run.Run, setup: Setup, progress: bool | None) -> tuple[dict[st
     return recorded, interrupted
 
 
-def _labelled(setup: Setup, seeds: tuple[int, ...], recorded: dict[str, np.ndarray], finished: int) -> Trajectory:
+def _labelled(
+    setup: Setup, seeds: tuple[int, ...], recorded: dict[str, np.ndarray], finished: int, facts: Any
+) -> Trajectory:
     device = jax.devices()[0]
     return Trajectory(
         setup.times[:finished],
         recorded,
         {name: ("seed", "time", *OBSERVABLES[name].axes) for name in recorded},
         "simulate",
-        {"setup": to_spec(setup), "festina": __version__, "device": device.device_kind, "precision": setup.precision},
+        {
+            "setup": functools.partial(to_spec, setup),
+            "festina": __version__,
+            "device": device.device_kind,
+            "precision": setup.precision,
+            **facts,
+        },
         {"seed": np.asarray(seeds), **axis_names(setup)},
     )
 

@@ -132,7 +132,7 @@ def solve(
         {name: ("time", *member.readouts[name].axes) for name in values},
         entry.name,
         {
-            "setup": to_spec(setup),
+            "setup": functools.partial(to_spec, setup),
             "festina": __version__,
             "exact": member.exact,
             "reference": dict(member.reference),

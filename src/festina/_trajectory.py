@@ -35,9 +35,15 @@ class Trajectory(Mapping):
         self.times = np.asarray(times)
         self.source = source
         self.axes = dict(axes)
-        self.provenance = dict(provenance or {})
+        self._provenance = dict(provenance or {})
         self.coordinates = {name: np.asarray(value) for name, value in (coordinates or {}).items()}
         self._values: dict[str, Any] = dict(values)  # arrays, or functions that make them
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Where it came from: setup, version, assumptions or device, …; long parts are made when asked for."""
+        self._provenance = {k: v() if callable(v) else v for k, v in self._provenance.items()}
+        return self._provenance
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._values:
@@ -59,7 +65,8 @@ class Trajectory(Mapping):
     def __repr__(self) -> str:
         lines = [f"Trajectory from {self.source}, {len(self.times)} times {self.times[0]:g} … {self.times[-1]:g}"]
         lines += [f"  {name:<16} ({', '.join(self.axes[name])})" for name in self]
-        lines += [f"  {key}: {self.provenance[key]}" for key in ("note", "interrupted") if self.provenance.get(key)]
+        facts = self._provenance
+        lines += [f"  {key}: {facts[key]}" for key in ("note", "interrupted") if facts.get(key)]
         return "\n".join(lines)
 
     def to_xarray(self) -> Any:
