@@ -40,4 +40,4 @@ def contestants(mode: str, folder: Path) -> list[Contestant]:
 
 
 def claims(mode: str) -> list[Claim]:
-    return [Claim("aligned modes at 1,000 times", "closed form", "gradient flow", ("gradient flow",), least=10)]
+    return [Claim("aligned modes at 1,000 times", "closed form", "gradient flow", ("gradient flow",))]
