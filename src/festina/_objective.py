@@ -56,8 +56,7 @@ def loss(net: Net, seen: Moments | Samples, weights: Any, rows: Any = None) -> A
 
 def gradient(net: Net, seen: Moments | Samples) -> Callable[[Any, Any], tuple[Any, Any]]:
     """`(weights, rows) → (loss, ∂loss/∂weights)`."""
-    value_and_grad = jax.value_and_grad(lambda weights, rows: loss(net, seen, weights, rows))
-    return lambda weights, rows: value_and_grad(weights, rows)
+    return jax.value_and_grad(lambda weights, rows: loss(net, seen, weights, rows))
 
 
 def blow_up(seen: Moments | Samples, begin: Any) -> Any:

@@ -27,11 +27,15 @@ class View:
 
 @dataclass(frozen=True)
 class Observable:
-    """A named quantity of the weights; `lacks(setup)` says why a setup does not have it, or ""."""
+    """A named quantity of the weights; `lacks(setup)` says why a setup does not have it, or "".
+
+    `reads_samples` says that it looks at `View.x`, which is left out otherwise.
+    """
 
     axes: tuple[str, ...]
     read: Callable[[View, Any], Any]
     lacks: Callable[[Setup], str] = lambda setup: ""
+    reads_samples: bool = False
 
 
 def _gradient_norm(view: View, weights: Any) -> Any:
@@ -57,15 +61,12 @@ OBSERVABLES: dict[str, Observable] = {
     "modes": Observable(
         ("mode",), lambda view, w: view.modes.strengths(view.net.map(w)), _needs_linear
     ),
-    "outputs": Observable(("sample", "feature"), lambda view, w: view.net.apply(w, view.x), _needs_samples),
+    "outputs": Observable(("sample", "feature"), lambda view, w: view.net.apply(w, view.x), _needs_samples, True),
     "representation": Observable(
-        ("sample", "hidden"), lambda view, w: view.net.representation(w, view.x), _needs_hidden
+        ("sample", "hidden"), lambda view, w: view.net.representation(w, view.x), _needs_hidden, True
     ),
     "gradient_norm": Observable((), _gradient_norm),
 }  # fmt: skip
-
-
-NEED_SAMPLES = {"outputs", "representation"}  # observables that look at View.x
 
 
 def checked_names(observe: str | Iterable[str] | None, setup: Setup) -> tuple[str, ...]:

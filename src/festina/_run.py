@@ -106,7 +106,7 @@ def _advance(
     names: tuple[str, ...],
     lanes: Lanes,
 ) -> Any:
-    """Take every seed through the marks; returns carries, records and whether each mark is finite."""
+    """Take every seed through the marks; returns carries, records and the loss at each mark."""
 
     def one(shared, item):
         view, rule, amounts, kept = shared
@@ -204,7 +204,7 @@ class Run:
         self.per_seed = self.lanes.spread((carry, view.modes))
         self.failure: Failure | None = None
         self.loss = float("nan")
-        self.speed: float | None = None  # steps (or marks of a flow) per second; None until known
+        self.compiled = False
         self.budget = 100.0 if self.stepping else 4.0
 
     @property
@@ -223,7 +223,7 @@ class Run:
             self.view, self.rule, self.per_seed, amounts, kept, flips=self.flips, names=self.names, lanes=self.lanes
         )
         carry, (records, losses) = jax.block_until_ready(result)
-        self._learn_speed(units, time.perf_counter() - began)
+        self._adapt_budget(units, time.perf_counter() - began)
         count = len(self.seeds)
         losses = np.asarray(losses)[:count]
         self.per_seed = (carry, self.per_seed[1])
@@ -248,13 +248,13 @@ class Run:
             self.at += amount
         return amounts, kept, self.budget - left
 
-    def _learn_speed(self, units: float, seconds: float) -> None:
+    def _adapt_budget(self, units: float, seconds: float) -> None:
         # The first block compiles, so its time says nothing.
-        if self.speed is None:
-            self.speed = 0.0
+        if not self.compiled:
+            self.compiled = True
             return
-        self.speed = units / max(seconds, 1e-6)
-        self.budget = float(np.clip(self.speed * BLOCK_SECONDS, self.budget / 8 + 1, self.budget * 8))
+        fitting = units / max(seconds, 1e-6) * BLOCK_SECONDS
+        self.budget = float(np.clip(fitting, self.budget / 8 + 1, self.budget * 8))
 
     @property
     def done(self) -> float:

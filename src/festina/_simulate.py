@@ -16,7 +16,7 @@ from . import _run
 from ._errors import BadInput, Diverged
 from ._noun import whole
 from ._objective import evidence
-from ._observables import NEED_SAMPLES, OBSERVABLES, View, checked_names
+from ._observables import OBSERVABLES, View, checked_names
 from ._precision import to_numpy
 from ._progress import track
 from ._setup import Discrete, Setup, concrete, draws
@@ -91,7 +91,7 @@ def _prepared(setup: Setup, seeds: tuple[int, ...], names: tuple[str, ...]) -> t
             setup.net,
             evidence(setup.net, setup.task, full_batch=full_batch),
             modes,
-            setup.task.x if NEED_SAMPLES & set(names) else None,
+            setup.task.x if any(OBSERVABLES[name].reads_samples for name in names) else None,
         )
 
     def cast(leaf):
