@@ -246,7 +246,7 @@ def figure(result: Result):
     surface.plot([], [], "o-", color=COLOURS[0], lw=1.5, ms=4, label="gradient flow")
     surface.plot(0, 0, "x", color=COLOURS[1], ms=8, mew=2, label="saddle")
     surface.set(xlabel="weight of layer 1", ylabel="weight of layer 2", title="loss of two layers", aspect="equal")
-    surface.legend(loc="upper left", fontsize=8, frameon=True, framealpha=0.9, edgecolor="none")
+    surface.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)  # beside: every corner is in use
     for number, depth in enumerate(data.depth.values):
         colour = COLOURS[number % len(COLOURS)]
         trained(curves, data.time, data.training.sel(depth=depth), colour=colour)
