@@ -40,6 +40,7 @@ class Task:
     y: Any = None
     power: Any = None
     stated_spectrum: Any = None
+    stated_vectors: Any = None  # (input, mode): right singular vectors of the stated spectrum
     items: tuple[str, ...] | None = static(default=None)
     inputs: tuple[str, ...] | None = static(default=None)
     features: tuple[str, ...] | None = static(default=None)
@@ -68,6 +69,13 @@ class Task:
     def spectrum(self) -> Any:
         """Singular values of Σʸˣ, largest first: as stated by the task's theory, else by SVD."""
         return self.modes().singular_values if self.stated_spectrum is None else self.stated_spectrum
+
+    def vectors(self) -> Any:
+        """Right singular vectors of Σʸˣ, (input, mode): as stated by the task's theory, else by SVD.
+
+        Inside a degenerate level any basis is right: compare projectors, never vectors.
+        """
+        return self.modes().right if self.stated_vectors is None else self.stated_vectors
 
     def target(self) -> Any:
         """The best linear map Σʸˣ (Σˣ)⁺."""
