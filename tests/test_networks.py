@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,8 +19,12 @@ NETS = {
 }
 INITS = {
     "Aligned": fs.inits.Aligned(0.1),
+    "Balanced": fs.inits.Balanced(0.5, [0.3, 0.2, 0.1, 0.0, 0.3, 1.0], aligned=True),
+    "ZeroBalanced": fs.inits.ZeroBalanced(0.3),
     "SmallRandom": fs.inits.SmallRandom(0.3),
     "Orthogonal": fs.inits.Orthogonal(0.7),
+    "SingleNeuron": fs.inits.SingleNeuron(0.3, -2),
+    "Mirrored": fs.inits.Mirrored(0.3, 0.2),
     "Given": fs.inits.Given([np.ones((6, 8)), np.ones((15, 6))]),
 }
 RULES = {
@@ -103,6 +109,270 @@ def test_orthogonal_layers_are(hidden):
         np.testing.assert_allclose(small, 0.49 * np.eye(len(small)), atol=1e-12)
 
 
+@pytest.mark.parametrize("name", INITS)
+def test_every_init_survives_json(name):
+    setup = fs.Setup(TASK, fs.nets.DeepLinear(6), INITS[name])
+    again = fs.Setup.from_json(setup.to_json())
+    assert again == setup
+    for one, other in zip(setup.weights(2), again.weights(2), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def random_task(d_in, d_out, seed=0):
+    rng = np.random.default_rng(seed)
+    inputs = rng.normal(size=(2 * d_in, d_in))
+    return fs.tasks.from_moments(rng.normal(size=(d_out, d_in)), inputs.T @ inputs / len(inputs))
+
+
+def difference(weights):
+    return weights[1].T @ weights[1] - weights[0] @ weights[0].T
+
+
+SHAPES = [(4, 4, 4), (6, 3, 3), (3, 3, 6), (5, 4, 5), (3, 5, 6), (6, 5, 3), (4, 2, 4), (2, 7, 2), (5, 1, 1)]
+LAMS = [-30.0, -1.0, -1e-9, 0.0, 1e-9, 1.0, 30.0]
+every_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "-".join(map(str, s)))
+
+
+def possible(lam, shape):
+    d_in, hidden, d_out = shape
+    return lam == 0 or hidden <= (d_out if lam > 0 else d_in)
+
+
+@every_shape
+@pytest.mark.parametrize("aligned", [False, True])
+def test_balanced_starts_have_their_balance_and_their_map(shape, aligned):
+    d_in, hidden, d_out = shape
+    task, net = random_task(d_in, d_out), fs.nets.DeepLinear(hidden)
+    count = min(shape)
+    several = np.array([0.7, 0.0, 1e-6, 2.0])[:count]  # in no order
+    modes = task.modes()
+    for lam, scale in itertools.product(LAMS, [several] if aligned else [0.3, several]):
+        setup = fs.Setup(task, net, fs.inits.Balanced(lam, scale, aligned))
+        if not possible(lam, shape):
+            with pytest.raises(fs.BadInput) as refusal:
+                setup.weights(3)
+            assert f"lam = {lam:g} in a network {d_in}-{hidden}-{d_out}" in refusal.value.seen
+            assert f"hidden <= {d_out if lam > 0 else d_in}" in refusal.value.needed
+            assert f"all {hidden} hidden directions" in refusal.value.needed
+            assert "lam = 0" in refusal.value.do
+            assert ("lam < 0" in refusal.value.do) == (lam > 0 and hidden <= d_in)
+            assert ("lam > 0" in refusal.value.do) == (lam < 0 and hidden <= d_out)
+            continue
+        weights = setup.weights(3)
+        product, size = net.map(weights), sum(np.sum(w**2) for w in weights)
+        assert np.linalg.norm(difference(weights) - lam * np.eye(hidden)) <= 1e-13 * size
+        wanted = np.zeros(min(d_in, d_out))
+        wanted[:count] = np.sort(np.broadcast_to(scale, count))[::-1]
+        np.testing.assert_allclose(np.linalg.svd(product, compute_uv=False), wanted, atol=1e-14 * size)
+        if aligned:
+            along = modes.matrix(np.pad(scale, (0, min(d_in, d_out) - count)))
+            np.testing.assert_allclose(product, along, atol=1e-14 * size)
+
+
+def test_the_smaller_layer_of_a_balanced_start_keeps_its_digits():
+    # (√(lam² + 4s²) − lam)/2 is 0 in float64 here; its root is s/√lam = 1e-5 to 1e-20 relative.
+    w1, w2 = fs.Setup(random_task(4, 4), fs.nets.DeepLinear(4), fs.inits.Balanced(1e4, 1e-3)).weights()
+    np.testing.assert_allclose(np.linalg.svd(w1, compute_uv=False), 1e-5, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.svd(w2, compute_uv=False), 1e2, rtol=1e-12)
+
+
+def test_balanced_starts_are_random_in_every_part():
+    setup = fs.Setup(random_task(3, 3), fs.nets.DeepLinear(3), fs.inits.Balanced(0.0, 0.5))
+    maps = np.array([setup.net.map(setup.weights(seed)) for seed in range(40)])
+    signs = np.sign(np.linalg.det(maps))
+    assert 8 <= np.sum(signs > 0) <= 32  # 40 fair coins leave this range once in 10⁴
+    # A uniform direction has no mean: each entry of the mean of n unit vectors has variance 1/(3n).
+    assert np.abs(maps.mean(axis=0) / 0.5).max() < 5 / np.sqrt(3 * 40)
+    aligned = setup.replace(init=fs.inits.Balanced(0.0, 0.5, aligned=True))
+    assert not np.allclose(aligned.weights(0)[0], aligned.weights(1)[0])
+    np.testing.assert_allclose(setup.net.map(aligned.weights(0)), setup.net.map(aligned.weights(1)), atol=1e-14)
+    # Where the aligned start has hidden directions to spare, these are random too.
+    spare = fs.Setup(random_task(2, 5), fs.nets.DeepLinear(4), fs.inits.Balanced(1.0, 0.5, aligned=True))
+    grams = [w[1] @ w[1].T for w in (spare.weights(0), spare.weights(1))]
+    assert not np.allclose(*grams)
+
+
+def test_a_family_of_balanced_starts_is_one_draw(double):
+    task, net, key = random_task(4, 4), fs.nets.DeepLinear(3), jax.random.key(5)
+    lams, scales = jnp.array([-2.0, -1e-3, 0.0, 0.5, 30.0]), jnp.array([1e-3, 0.7])
+
+    def draw(lam, scale):
+        return fs.inits.Balanced(lam, scale).draw(key, net, task)
+
+    family = jax.jit(jax.vmap(jax.vmap(draw, (None, 0)), (0, None)))(lams, scales)
+    for i, lam in enumerate(lams):
+        for j, scale in enumerate(scales):
+            for many, one in zip(family, draw(float(lam), float(scale)), strict=True):
+                np.testing.assert_allclose(many[i, j], one, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 4), (2, 4, 5), (5, 4, 2)], ids=str)
+def test_balanced_starts_have_slopes_in_their_numbers(shape, double):
+    d_in, hidden, d_out = shape
+    task, net, key = random_task(d_in, d_out), fs.nets.DeepLinear(hidden), jax.random.key(5)
+    marks = [np.random.default_rng(i).normal(size=s) for i, s in enumerate(net.shapes(d_in, d_out))]
+
+    def probe(lam, scale):
+        weights = fs.inits.Balanced(lam, scale).draw(key, net, task)
+        return sum(jnp.sum(m * w) for m, w in zip(marks, weights, strict=True))
+
+    grid = [(lam, s) for lam in (-3.0, -0.1, 0.0, 0.1, 3.0) for s in (0.0, 0.4) if possible(lam, shape)]
+    # At lam = 0 a direction without a product has the slope of √lam.
+    grid = jnp.array([(lam, s) for lam, s in grid if lam != 0 or (s > 0 and hidden <= min(d_in, d_out))])
+    slopes = jax.jit(jax.vmap(jax.grad(probe, argnums=(0, 1))))(*grid.T)
+    probes = jax.jit(jax.vmap(probe))
+    for argument, slope in enumerate(slopes):
+        step = 1e-5 * jnp.eye(2)[argument]
+        numeric = (probes(*(grid + step).T) - probes(*(grid - step).T)) / 2e-5
+        np.testing.assert_allclose(slope, numeric, rtol=1e-6, atol=1e-8)
+
+
+def test_a_traced_lam_that_the_shape_does_not_allow_gives_no_numbers(double):
+    key = jax.random.key(0)
+    for d_in, hidden, d_out, bad, good in ((3, 5, 6, -1.0, 1.0), (6, 5, 3, 1.0, -1.0), (2, 7, 2, 1.0, 0.0)):
+        task, net = random_task(d_in, d_out), fs.nets.DeepLinear(hidden)
+        draw = jax.jit(jax.vmap(lambda lam, t=task, n=net: fs.inits.Balanced(lam, 0.5).draw(key, n, t)))
+        sizes = sum(jnp.sum(w**2, axis=(1, 2)) for w in draw(jnp.array([bad, good])))
+        assert np.isnan(sizes[0])
+        assert np.isfinite(sizes[1])
+
+
+@pytest.mark.parametrize("hidden", [(), 4, (7, 3), (5, 6, 4)], ids=str)
+def test_zero_balanced_starts_are_gaussian_maps_with_balanced_layers(hidden):
+    net = fs.nets.DeepLinear(hidden)
+    setup = fs.Setup(random_task(5, 6), net, fs.inits.ZeroBalanced(0.4))
+    gaussian = setup.replace(init=fs.inits.SmallRandom(0.4))
+    for seed in range(3):
+        weights = setup.weights(seed)
+        product = net.map(weights)
+        np.testing.assert_allclose(product, net.map(gaussian.weights(seed)), atol=1e-14)
+        values = np.linalg.svd(product, compute_uv=False)
+        narrowest = min(5, *net.hidden) if net.hidden else 5
+        for w in weights:
+            wanted = np.append(values[:narrowest], np.zeros(min(w.shape) - narrowest)) ** (1 / net.depth)
+            np.testing.assert_allclose(np.linalg.svd(w, compute_uv=False), wanted, atol=1e-13)
+        if net.depth > 1:
+            assert np.max(fs.balance(weights).residual) < 1e-13
+            assert np.max(np.abs(fs.balance(weights).lam)) < 1e-14
+            assert np.min(fs.balance(gaussian.weights(seed)).residual) > 0.01
+
+
+def test_orthogonal_starts_choose_the_sign_of_their_determinant():
+    for task_seed in range(4):
+        task = random_task(4, 4, task_seed)
+        target = np.sign(np.linalg.det(task.target()))
+        for hidden in (4, (4, 4)):
+            net = fs.nets.DeepLinear(hidden)
+            for determinant, sign in (("same", 1), ("opposite", -1)):
+                setup = fs.Setup(task, net, fs.inits.Orthogonal(0.7, determinant))
+                maps = [net.map(setup.weights(seed)) for seed in range(4)]
+                np.testing.assert_array_equal(np.sign(np.linalg.det(maps)), sign * target)
+                for w in setup.weights(0):
+                    np.testing.assert_allclose(w @ w.T, 0.49 * np.eye(4), atol=1e-14)
+
+
+@pytest.mark.parametrize(("determinant", "left"), [("same", 0.0), ("opposite", 0.5)])
+def test_the_wrong_determinant_leaves_the_faintest_mode_unlearned(determinant, left):
+    task = fs.tasks.from_moments(np.diag([3.0, 2.0, 1.0]), np.eye(3))
+    setup = fs.Setup(task, fs.nets.DeepLinear(3), fs.inits.Orthogonal(1.0, determinant), times=[8.0])
+    np.testing.assert_allclose(fs.simulate(setup, seeds=2)["loss"], left, atol=1e-3)  # s²/2 of the faintest
+    assert fs.Setup.from_json(setup.to_json()) == setup
+
+
+@pytest.mark.parametrize("delta", [-1e8, -2.0, -1e-9, 0.0, 0.3, 1e8])
+@pytest.mark.parametrize("net", [fs.nets.DeepLinear(5), fs.nets.MLP(5, "relu", bias=True)], ids=repr)
+def test_single_neurons_have_their_sizes(net, delta):
+    scale = 0.3
+    setup = fs.Setup(random_task(3, 2), net, fs.inits.SingleNeuron(scale, delta))
+    weights = setup.weights(1)
+    if net.hidden and not net.linear:
+        assert all(np.all(b == 0) for _, b in weights)
+        weights = [w for w, _ in weights]
+    w, a = np.linalg.norm(weights[0], axis=1), np.linalg.norm(weights[1], axis=0)
+    np.testing.assert_allclose(a * w, scale**2, rtol=1e-13)
+    np.testing.assert_allclose(a**2 - w**2, delta, rtol=1e-13, atol=1e-15)
+    if delta <= 0:  # the printed formula keeps its digits on this side
+        ratio = delta / scale**2
+        alpha = np.sqrt((np.sqrt(4 + ratio**2) - ratio) / 2)
+        np.testing.assert_allclose(w, scale * alpha, rtol=1e-13)
+        np.testing.assert_allclose(a, scale / alpha, rtol=1e-13)
+    assert np.linalg.matrix_rank(weights[0]) == 3
+
+
+def test_one_neuron_with_one_output_has_a_random_sign():
+    setup = fs.Setup(random_task(3, 1), fs.nets.DeepLinear(1), fs.inits.SingleNeuron(0.5, 1.0))
+    assert {float(np.sign(setup.weights(seed)[1][0, 0])) for seed in range(12)} == {-1.0, 1.0}
+
+
+@pytest.mark.parametrize("net", [fs.nets.DeepLinear(6), fs.nets.MLP(6), fs.nets.MLP(6, "tanh", bias=True)], ids=repr)
+def test_mirrored_starts_are_silent_and_have_the_kernel_of_their_halves(net, double):
+    weights = fs.Setup(TASK, net, fs.inits.Mirrored(0.8, 0.5)).weights(2)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(5, 8)))
+    np.testing.assert_allclose(net.apply(weights, x), 0, atol=1e-15)
+    assert np.abs(net.representation(weights, x)).max() > 0.1
+
+    def kernel(weights):
+        slopes = jax.jacobian(net.apply)(weights, x)
+        rows = jnp.concatenate([s.reshape(5 * 15, -1) for s in jax.tree.leaves(slopes)], axis=1)
+        return rows @ rows.T
+
+    into, out = weights
+    if isinstance(into, tuple):
+        half, shared = ((into[0][:3], into[1][:3]), (out[0][:, :3], out[1])), np.kron(np.ones((5, 5)), np.eye(15))
+    else:
+        half, shared = (into[:3], out[:, :3]), 0.0  # the bias of the outputs is in no half
+    np.testing.assert_allclose(kernel(weights) - shared, 2 * (kernel(half) - shared), atol=1e-12)
+
+
+def test_mirrored_starts_have_their_variance():
+    wide = fs.Setup(TASK, fs.nets.DeepLinear(4000), fs.inits.Mirrored(0.8, 0.5)).weights(0)
+    for w, wanted in zip(wide, (0.8, 0.5), strict=True):
+        assert abs(np.std(w) / wanted - 1) < 5 / np.sqrt(w.size)  # half the entries, each with 1/√(2n)
+
+
+def test_balance_is_what_gradient_flow_conserves(double):
+    rng = np.random.default_rng(0)
+    task = random_task(4, 5)
+    weights = [jnp.asarray(rng.normal(size=s)) for s in ((3, 4), (3, 3), (5, 3))]
+
+    def loss(weights):
+        product = fs.nets.DeepLinear((3, 3)).map(weights)
+        return 0.5 * jnp.trace(product @ task.cov_x @ product.T) - jnp.sum(product * task.cov_yx)
+
+    flow = [-g for g in jax.grad(loss)(weights)]
+    assert max(float(jnp.abs(g).max()) for g in flow) > 0.1
+    for below in (0, 1):
+        pair = weights[below : below + 2], flow[below : below + 2]
+        _, change = jax.jvp(difference, (pair[0],), (pair[1],))
+        np.testing.assert_allclose(change, 0, atol=1e-12)
+    # The other sign is not conserved, so that this test can fail.
+    _, change = jax.jvp(lambda w: w[1].T @ w[1] + w[0] @ w[0].T, (weights[:2],), (flow[:2],))
+    assert np.abs(change).max() > 0.1
+    _, change = jax.jvp(lambda w: fs.balance(w), (weights,), (flow,))
+    np.testing.assert_allclose(change.lam, 0, atol=1e-12)
+    np.testing.assert_allclose(change.residual, 0, atol=1e-12)
+
+
+def test_balance_is_the_nearest_multiple_of_the_identity():
+    rng = np.random.default_rng(0)
+    w1, w2, w3 = rng.normal(size=(3, 4)), rng.normal(size=(2, 3)), rng.normal(size=(5, 2))
+    seen = fs.balance([w1, w2])
+    rest = difference((w1, w2))
+    grid = seen.lam + np.linspace(-1, 1, 201)
+    residuals = [np.linalg.norm(rest - lam * np.eye(3)) for lam in grid]
+    assert np.argmin(residuals) == 100
+    np.testing.assert_allclose(seen.residual, residuals[100], rtol=1e-14)
+    assert isinstance(seen.lam, float)
+    deep = fs.balance((w1, w2, w3))
+    np.testing.assert_allclose(deep.lam, [seen.lam, fs.balance([w2, w3]).lam], rtol=1e-15)
+    np.testing.assert_allclose(deep.residual, [seen.residual, fs.balance([w2, w3]).residual], rtol=1e-15)
+    assert repr(fs.balance([np.eye(2), 2 * np.eye(2)])) == "Balance(lam=3, residual=0)"
+    assert "residual=[" in repr(deep)
+    compiled = jax.jit(fs.balance)([w1, w2])
+    np.testing.assert_allclose(compiled.lam, seen.lam, rtol=1e-5)
+    np.testing.assert_allclose(compiled.residual, seen.residual, rtol=1e-5)
+
+
 def one_step(rule, net=None, seeds=1):
     net = fs.nets.DeepLinear(4) if net is None else net
     setup = fs.Setup(TASK, net, fs.inits.SmallRandom(0.4), rule, times=[0.0, rule.lr])
@@ -184,6 +454,10 @@ def test_a_stepping_rule_owns_its_clock(rule):
     assert np.array_equal(fs.simulate(setup).times, setup.times)
 
 
+def drawn(net, init, task=TASK):
+    return fs.Setup(task, net, init).weights()
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -217,6 +491,41 @@ def test_a_stepping_rule_owns_its_clock(rule):
             "strength has 2 values",
         ),
         (lambda: fs.Setup(TASK, fs.nets.MLP(4), fs.inits.Aligned(1.0)).weights(), "Aligned with MLP"),
+        (lambda: fs.inits.Balanced("big", 1.0), "lam is str"),
+        (lambda: fs.inits.Balanced([1.0], 1.0), "lam has shape"),
+        (lambda: fs.inits.Balanced(1.0, [0.5, -0.1]), "scale = -0.1"),
+        (lambda: fs.inits.Balanced(1.0, [[0.5]]), "scale has shape"),
+        (lambda: fs.inits.Balanced(1.0, 0.5, aligned="yes"), "aligned = 'yes'"),
+        (lambda: drawn(fs.nets.DeepLinear(4), fs.inits.Balanced(0.0, [1.0, 2.0])), "scale has 2 values"),
+        (lambda: drawn(fs.nets.DeepLinear((4, 4)), fs.inits.Balanced(0.0, 1.0)), "Balanced with 3 layer(s)"),
+        (lambda: drawn(fs.nets.DeepLinear(()), fs.inits.Balanced(0.0, 1.0)), "Balanced with 1 layer(s)"),
+        (lambda: drawn(fs.nets.MLP(4), fs.inits.Balanced(0.0, 1.0)), "Balanced with MLP"),
+        (lambda: fs.inits.ZeroBalanced(0), "scale = 0"),
+        (lambda: drawn(fs.nets.MLP(4), fs.inits.ZeroBalanced(1.0)), "ZeroBalanced with MLP"),
+        (lambda: fs.inits.Orthogonal(1.0, "equal"), "determinant = 'equal'"),
+        (lambda: drawn(fs.nets.DeepLinear(8), fs.inits.Orthogonal(1.0, "same")), "a network 8-8-15"),
+        (lambda: drawn(fs.nets.MLP(8), fs.inits.Orthogonal(1.0, "same")), "Orthogonal with MLP"),
+        (
+            lambda: drawn(
+                fs.nets.DeepLinear(3),
+                fs.inits.Orthogonal(1.0, "opposite"),
+                fs.tasks.from_moments(np.diag([2.0, 1.0, 0.0]), np.eye(3)),
+            ),
+            "a singular target: singular values from 2 to 0",
+        ),
+        (lambda: fs.inits.SingleNeuron(0.0, 1.0), "scale = 0.0"),
+        (lambda: fs.inits.SingleNeuron(1.0, np.inf), "delta has 1 value"),
+        (lambda: drawn(fs.nets.DeepLinear(()), fs.inits.SingleNeuron(1.0, 0.0)), "SingleNeuron with DeepLinear"),
+        (lambda: drawn(fs.nets.MLP((4, 4)), fs.inits.SingleNeuron(1.0, 0.0)), "SingleNeuron with MLP"),
+        (lambda: fs.inits.Mirrored(1.0, -1.0), "last = -1.0"),
+        (lambda: drawn(fs.nets.MLP(5), fs.inits.Mirrored(1.0, 1.0)), "Mirrored with hidden width 5"),
+        (lambda: drawn(fs.nets.MLP((4, 4), bias=True), fs.inits.Mirrored(1.0, 1.0)), "Mirrored with MLP"),
+        (lambda: fs.balance([np.eye(2)]), "weights is 1 layer(s)"),
+        (lambda: fs.balance(np.eye(2)), "weights is ndarray"),
+        (lambda: fs.balance([np.ones((3, 2)), np.ones((3, 2))]), "weights of shapes [(3, 2), (3, 2)]"),
+        (lambda: fs.balance([np.ones((1, 3, 2)), np.ones((1, 2, 3))]), "weights[0] has shape"),
+        (lambda: fs.balance([[[np.nan]], [[1.0]]]), "weights[0] has 1 value(s)"),
+        (lambda: jax.vmap(fs.balance)([np.ones((4, 3)), np.ones((4, 3))]), "weights of shapes [(3,), (3,)]"),
         (
             lambda: fs.simulate(
                 fs.Setup(TASK, fs.nets.MLP(4), fs.inits.SmallRandom(1.0), fs.rules.SGD(0.1, 9), until=1.0)

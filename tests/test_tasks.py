@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 import festina as fs
 
-# Every task is its own example by its defaults; a user's own data have none.
+# Every task is its own example by its defaults; a user's own data, and what is made of another task, have none.
 EXAMPLES = {name: getattr(fs.tasks, name) for name in fs.tasks.__all__} | {
     "from_arrays": lambda: fs.tasks.from_arrays(
         np.arange(12.0).reshape(4, 3), np.ones((4, 2)), items=list("abcd"), features=["u", "v"]
     ),
     "from_moments": lambda: fs.tasks.from_moments([[1.0, 0.5]], [[2.0, 0.0], [0.0, 1.0]], [[3.0]], inputs=["p", "q"]),
+    "whitened": lambda: fs.tasks.whitened(fs.tasks.regression(whiten=False)),
 }
 every_task = pytest.mark.parametrize("name", fs.tasks.__all__)
 
@@ -27,9 +28,9 @@ def test_second_moments_agree_with_samples(name):
     if task.samples is None:
         return
     np.testing.assert_allclose(
-        task.cov_yx, np.mean([np.outer(y, x) for x, y in zip(task.x, task.y, strict=True)], axis=0)
+        task.cov_yx, np.mean([np.outer(y, x) for x, y in zip(task.x, task.y, strict=True)], axis=0), atol=1e-14
     )
-    np.testing.assert_allclose(task.cov_x, np.mean([np.outer(x, x) for x in task.x], axis=0))
+    np.testing.assert_allclose(task.cov_x, np.mean([np.outer(x, x) for x in task.x], axis=0), atol=1e-14)
     np.testing.assert_allclose(task.power, np.mean([y @ y for y in task.y]))
 
 
@@ -64,6 +65,76 @@ def test_target_and_floor_are_those_of_least_squares(name):
 def test_the_spectrum_of_the_hierarchy_is_the_stated_one(levels):
     task = fs.tasks.hierarchy(levels)
     np.testing.assert_allclose(task.stated_spectrum, np.linalg.svd(task.cov_yx, compute_uv=False), atol=1e-13)
+
+
+@every_task
+def test_stated_vectors_are_right_singular_vectors(name):
+    task = EXAMPLES[name]()
+    if task.stated_vectors is None:
+        return
+    values, vectors = task.stated_spectrum, task.vectors()
+    assert vectors is task.stated_vectors
+    assert np.all(np.diff(values) <= 1e-12)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(task.d_in), atol=1e-13)
+    np.testing.assert_allclose(task.cov_yx.T @ task.cov_yx @ vectors, vectors * values**2, atol=1e-13)
+    # Inside a level any basis is right; the space that it spans is not free.
+    found = np.linalg.svd(task.cov_yx)[2].T
+    starts = np.flatnonzero(np.diff(values, prepend=np.inf) < -1e-9)
+    for first, last in zip(starts, [*starts[1:], len(values)], strict=True):
+        level = slice(first, last)
+        np.testing.assert_allclose(
+            vectors[:, level] @ vectors[:, level].T, found[:, level] @ found[:, level].T, atol=1e-11
+        )
+
+
+@pytest.mark.parametrize("make", [fs.tasks.regression, fs.tasks.student_teacher])
+@pytest.mark.parametrize("samples", [5, 25])
+def test_random_inputs_are_exactly_white(make, samples):
+    task = make(samples=samples)
+    np.testing.assert_allclose(task.cov_x, np.eye(5), atol=1e-14)
+    plain = make(samples=samples, whiten=False)
+    values, vectors = np.linalg.eigh(plain.cov_x)
+    np.testing.assert_allclose(task.x, plain.x @ (vectors / np.sqrt(values)) @ vectors.T, atol=1e-9)
+    assert make(seed=1) == make(seed=1)
+    assert make(seed=1) != make(seed=2)
+
+
+def test_random_regression_and_teachers_have_their_scale():
+    task = fs.tasks.regression(d_in=3, d_out=2, samples=100_000, seed=4, whiten=False)
+    np.testing.assert_allclose(task.cov_x, np.eye(3), atol=5 * 2**0.5 / 100_000**0.5)
+    np.testing.assert_allclose(task.y.T @ task.y / task.samples, np.eye(2), atol=5 * 2**0.5 / 100_000**0.5)
+    assert np.abs(task.cov_yx).max() < 5 / 100_000**0.5
+    teacher = fs.tasks.student_teacher(d_in=30, d_out=40, hidden=50, scale=0.35, samples=30, seed=5)
+    np.testing.assert_allclose(teacher.floor(), 0, atol=1e-11)
+    # ⟨entry²⟩ of a product of Gaussian matrices is hidden·scale⁴; 1200 entries know it to 5 per cent or so.
+    assert np.mean(teacher.target() ** 2) == pytest.approx(50 * 0.35**4, rel=0.2)
+    assert np.linalg.matrix_rank(fs.tasks.student_teacher(hidden=1).target()) == 1
+
+
+@pytest.mark.parametrize("moments_only", [False, True])
+def test_a_whitened_task_is_the_same_task_in_white_inputs(moments_only):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(20, 4)) @ rng.normal(size=(4, 4)), rng.normal(size=(20, 3))
+    task = fs.tasks.from_arrays(x, y, items=[f"{i}" for i in range(20)], inputs=list("abcd"), features=list("uvw"))
+    task = task.moments_only() if moments_only else task
+    white = fs.tasks.whitened(task)
+    values, vectors = np.linalg.eigh(task.cov_x)
+    root = vectors * np.sqrt(values) @ vectors.T
+    np.testing.assert_allclose(white.cov_x, np.eye(4), atol=1e-14)
+    np.testing.assert_allclose(white.cov_yx @ root, task.cov_yx, atol=1e-12)
+    np.testing.assert_allclose(white.target(), task.target() @ root, atol=1e-12)
+    np.testing.assert_allclose(white.floor(), task.floor(), atol=1e-12)
+    assert (white.items, white.inputs, white.features) == (task.items, None, task.features)
+    if not moments_only:
+        np.testing.assert_allclose(white.x @ root, task.x, atol=1e-12)
+    setup = fs.Setup(white, fs.nets.DeepLinear(3), fs.inits.SmallRandom(0.1), until=1.0)
+    assert fs.Setup.from_json(setup.to_json()) == setup
+
+
+@every_task
+def test_every_task_comes_back_from_json(name):
+    setup = fs.Setup(EXAMPLES[name](), fs.nets.DeepLinear(3), fs.inits.SmallRandom(0.1), until=1.0)
+    assert fs.Setup.from_json(setup.to_json()) == setup
 
 
 def test_the_four_items():
@@ -133,6 +204,13 @@ def test_a_changed_task_does_not_keep_its_recipe_in_json():
         (lambda: fs.tasks.from_moments([[1.0]], [[1.0]], [[1.0, 0.0], [0.0, 1.0]]), "cov_y has shape"),
         (lambda: fs.tasks.hierarchy(levels=-1), "levels = -1"),
         (lambda: fs.tasks.hierarchy(levels=1.5), "levels = 1.5"),
+        (lambda: fs.tasks.regression(d_in=5, samples=4), "samples = 4 with d_in = 5"),
+        (lambda: fs.tasks.regression(d_out=0), "d_out = 0"),
+        (lambda: fs.tasks.student_teacher(samples=4), "samples = 4 with d_in = 5"),
+        (lambda: fs.tasks.student_teacher(scale=0), "scale = 0"),
+        (lambda: fs.tasks.student_teacher(hidden=0), "hidden = 0"),
+        (lambda: fs.tasks.whitened(fs.tasks.regression(samples=4, whiten=False)), "its smallest eigenvalue is"),
+        (lambda: fs.tasks.whitened(np.eye(3)), "task is array"),
     ],
 )
 def test_impossible_data_are_refused_in_three_parts(make, words):

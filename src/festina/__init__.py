@@ -18,9 +18,11 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import inits, nets, rules, tasks, theories
+    from ._balance import balance
     from ._compare import Comparison, compare
     from ._errors import BadInput, Diverged, FestinaError, NoTheory, UnknownName
     from ._report import Claim, Experiment, Report, Result, run
+    from ._saddles import Saddles, saddles
     from ._setup import Init, Net, Rule, Setup, Task
     from ._simulate import simulate
     from ._solve import Covering, covering, solve
@@ -34,8 +36,11 @@ _WHERE = {
     "Theory": "theories.base", "Reduction": "theories.base", "Assumption": "theories.base",
     "Trajectory": "_trajectory", "Comparison": "_compare", "Covering": "_solve",
     "Experiment": "_report", "Result": "_report", "Claim": "_report", "Report": "_report",
+    "Saddles": "_saddles",
     # verbs
     "solve": "_solve", "covering": "_solve", "simulate": "_simulate", "compare": "_compare", "run": "_report",
+    "balance": "_balance",
+    "saddles": "_saddles",
     # kinds
     "tasks": None, "nets": None, "inits": None, "rules": None, "theories": None,
     # errors
@@ -59,18 +64,21 @@ __all__ = [
     "Report",
     "Result",
     "Rule",
+    "Saddles",
     "Setup",
     "Task",
     "Theory",
     "Trajectory",
     "UnknownName",
     "__version__",
+    "balance",
     "compare",
     "covering",
     "inits",
     "nets",
     "rules",
     "run",
+    "saddles",
     "simulate",
     "solve",
     "tasks",

@@ -65,13 +65,13 @@ def shared_modes(
     left, values, right_t = jnp.linalg.svd(cov_yx, full_matrices=True)
     right, padded = right_t.T, jnp.pad(values, (0, d_in - count))
     silent = padded <= SAME * padded[0]
-    level = _levels(padded)
-    left, right = _turned(left, right, silent, _eigenvectors_within(level, right.T @ cov_x @ right))
+    level = levels(padded)
+    left, right = _turned(left, right, silent, eigenvectors_within(level, right.T @ cov_x @ right))
     # What is still free are levels that share the variance, too.
     variances = jnp.einsum("im,ij,jm->m", right, cov_x, right)
     apart = jnp.abs(variances[:, None] - variances[None, :]) > SAME * jnp.max(variances)
     group = jnp.argmax((level[:, None] == level[None, :]) & ~apart, axis=1)
-    left, right = _turned(left, right, silent, _eigenvectors_within(group, _seen_by(start, left, right, silent)))
+    left, right = _turned(left, right, silent, eigenvectors_within(group, _seen_by(start, left, right, silent)))
     use = jnp.sum((start @ right) ** 2, axis=0)
     order = jnp.lexsort((-variances, -use, jnp.where(silent, d_in, jnp.arange(d_in))))[:count]
     right = right[:, order]
@@ -117,13 +117,13 @@ def _paired(left: Any, right: Any, cov_yx: Any, cov_x: Any) -> Modes:
     return Modes(left, right, jnp.einsum("om,oi,im->m", u, cov_yx, v), jnp.einsum("im,ij,jm->m", v, cov_x, v))
 
 
-def _levels(values: Float[Array, " mode"]) -> Int[Array, " mode"]:
+def levels(values: Float[Array, " mode"]) -> Int[Array, " mode"]:
     """Index of the level of each of the sorted values; equal values share one."""
     drop = values[:-1] - values[1:] > SAME * values[0]
     return jnp.concatenate([jnp.zeros(1, int), jnp.cumsum(drop)])
 
 
-def _eigenvectors_within(level: Int[Array, " mode"], symmetric: Float[Array, "mode mode"]) -> Float[Array, "mode mode"]:
+def eigenvectors_within(level: Int[Array, " mode"], symmetric: Float[Array, "mode mode"]) -> Float[Array, "mode mode"]:
     """Orthogonal matrix that diagonalises each diagonal block (equal `level`) on its own."""
     same = level[:, None] == level[None, :]
     block = jnp.where(same, symmetric, 0.0)
@@ -133,6 +133,13 @@ def _eigenvectors_within(level: Int[Array, " mode"], symmetric: Float[Array, "mo
     _, vectors = jnp.linalg.eigh(block + jnp.diag(level * jnp.where(size > 0, 2 * size, 1.0)))
     order = jnp.argsort(level, stable=True)
     return jnp.where(same, jnp.zeros_like(vectors).at[:, order].set(vectors), 0.0)
+
+
+def level_members(values: np.ndarray) -> np.ndarray:
+    """(level, mode): 1/multiplicity where a mode belongs to a level of equal singular values, else 0."""
+    level = np.concatenate([[0], np.cumsum(values[:-1] - values[1:] > SAME * values[0])]).astype(int)
+    members = (np.arange(level[-1] + 1)[:, None] == level).astype(float)
+    return members / members.sum(axis=1, keepdims=True)
 
 
 def input_defect(modes: Modes, cov_x: Any) -> float:
@@ -161,8 +168,8 @@ def _relative(parts: Any, own: Any, largest: float) -> float:
 
 @in_double
 @jax.jit
-def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any]:
-    """Layer strengths (layer, mode) of a chain along its modes, and its largest relative part that is not.
+def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any, Any]:
+    """Layer strengths (layer, mode) of a chain along its modes, its largest relative part that is not, the bases.
 
     The basis of a hidden layer is where the layers below carry the right vectors; a mode that they
     do not carry takes what the layers above read.
@@ -180,7 +187,7 @@ def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any]:
     )
     # Hidden directions of different modes must not overlap.
     overlaps = [jnp.max(jnp.abs(jnp.triu(h.T @ h, 1))) for h in hidden]
-    return jnp.stack(strengths), jnp.max(jnp.stack([*defects, *overlaps]))
+    return jnp.stack(strengths), jnp.max(jnp.stack([*defects, *overlaps])), tuple(bases)
 
 
 def _layer_along(w: Any, into: Any, out: Any) -> tuple[Any, Any]:

@@ -8,43 +8,100 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from . import _objective
+from . import _kernel, _objective
+from ._balance import imbalances
 from ._errors import BadInput, UnknownName
+from ._linalg import level_members
 from ._noun import noun
-from ._setup import Setup
+from ._saddles import saddles
+from ._setup import Discrete, Setup, TaskSequence
 
 
 @noun
 class View:
-    """All that an observable may look at besides the weights."""
+    """All that an observable may look at besides the weights; what nobody asks for is None."""
 
     net: Any
     seen: Any
-    modes: Any  # Modes of a linear net, else None
-    x: Any
+    x: Any = None
+    cov_x: Any = None
+    modes: Any = None  # of the task, fitted to the start
+    start: Any = None  # the weights before training
+    levels: Any = None  # (level, mode): shares of the modes in each level of equal singular values
+    saddles: Any = None
+    tasks: Any = None  # what the loss of every task of a sequence is computed from
 
 
 @dataclass(frozen=True)
 class Observable:
     """A named quantity of the weights; `lacks(setup)` says why a setup does not have it, or "".
 
-    `reads_samples` says that it looks at `View.x`, which is left out otherwise.
+    `needs` names the parts of the `View` that it looks at. `of_map` reads it off the map of a linear net, so that
+    every theory of the map predicts it.
     """
 
     axes: tuple[str, ...]
     read: Callable[[View, Any], Any]
     lacks: Callable[[Setup], str] = lambda setup: ""
-    reads_samples: bool = False
+    needs: tuple[str, ...] = ()
+    of_map: Callable[[View, Any], Any] | None = None
+
+
+def _of_map(axes, of_map, lacks, needs) -> Observable:
+    return Observable(axes, lambda view, w: of_map(view, view.net.map(w)), lacks, needs, of_map)
+
+
+def _norm(tree: Any) -> Any:
+    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree)))
 
 
 def _gradient_norm(view: View, weights: Any) -> Any:
-    _, slope = _objective.gradient(view.net, view.seen)(weights, None)
-    return jnp.sqrt(sum(jnp.sum(g**2) for g in jax.tree.leaves(slope)))
+    return _norm(_objective.gradient(view.net, view.seen)(weights, None)[1])
+
+
+def _kernel_distance(view: View, weights: Any) -> Any:
+    return _kernel.distance(_kernel.tangent(view.start), _kernel.tangent(weights), view.cov_x)
+
+
+def _similarity(view: View, weights: Any) -> Any:
+    hidden = view.net.representation(weights, view.x)
+    return hidden @ hidden.T
+
+
+def _alignment(view: View, weights: Any) -> Any:
+    """The larger cosine of each representation with the task's own, Σ s vvᵀ or Σ s² vvᵀ."""
+    sides = ((weights[0].T @ weights[0], view.modes.right), (weights[-1] @ weights[-1].T, view.modes.left))
+    return jnp.stack([_best_cosine(gram, vectors, view.modes.singular_values) for gram, vectors in sides])
+
+
+def _best_cosine(gram: Any, vectors: Any, values: Any) -> Any:
+    shares = jnp.einsum("im,ij,jm->m", vectors, gram, vectors)
+    size = jnp.linalg.norm(gram)
+    size = jnp.where(size > 0, size, 1.0)
+    return jnp.max(jnp.stack([shares @ power / (size * jnp.linalg.norm(power)) for power in (values, values**2)]))
+
+
+def _saddle_distance(view: View, matrix: Any) -> Any:
+    # Along the modes and beside them, so that nothing cancels at a close approach.
+    modes, members = view.saddles
+    strengths = modes.strengths(matrix)
+    beside = jnp.sum((matrix - modes.matrix(strengths)) ** 2)
+    return jnp.sqrt(beside + jnp.sum((strengths - members * modes.targets()) ** 2, axis=1))
+
+
+def _task_losses(view: View, weights: Any) -> Any:
+    return jnp.stack([_objective.loss(view.net, seen, weights) for seen in view.tasks])
 
 
 def _needs_linear(setup: Setup) -> str:
     return "" if setup.net.linear else f"{type(setup.net).__name__} is not linear, so it is no single matrix"
+
+
+def _needs_chain(setup: Setup) -> str:
+    """A linear chain with a hidden layer."""
+    return _needs_linear(setup) or ("" if getattr(setup.net, "hidden", ()) else "the net has no hidden layer")
 
 
 def _needs_samples(setup: Setup) -> str:
@@ -55,17 +112,51 @@ def _needs_hidden(setup: Setup) -> str:
     return _needs_samples(setup) or ("" if getattr(setup.net, "hidden", True) else "the net has no hidden layer")
 
 
+def _needs_matrices(setup: Setup) -> str:
+    return "" if len(getattr(setup.net, "hidden", ())) else "the net is no chain of two or more layers"
+
+
+def _needs_saddles(setup: Setup) -> str:
+    if isinstance(setup.task, TaskSequence):
+        return "a sequence of tasks has no one set of saddles"
+    if reason := _needs_linear(setup):
+        return reason
+    return "" if len(setup.net.hidden) == 1 else "the saddles are known for one hidden layer"
+
+
+def _needs_sequence(setup: Setup) -> str:
+    return "" if isinstance(setup.task, TaskSequence) else "the task is not a sequence of tasks"
+
+
 OBSERVABLES: dict[str, Observable] = {
     "loss": Observable((), lambda view, w: _objective.loss(view.net, view.seen, w)),
     "map": Observable(("feature", "input"), lambda view, w: view.net.map(w), _needs_linear),
     "modes": Observable(
-        ("mode",), lambda view, w: view.modes.strengths(view.net.map(w)), _needs_linear
+        ("mode",), lambda view, w: view.modes.strengths(view.net.map(w)), _needs_linear, ("modes",)
     ),
-    "outputs": Observable(("sample", "feature"), lambda view, w: view.net.apply(w, view.x), _needs_samples, True),
+    "levels": _of_map(
+        ("level",), lambda view, m: view.levels @ view.modes.strengths(m), _needs_linear, ("modes", "levels")
+    ),
+    "outputs": Observable(("sample", "feature"), lambda view, w: view.net.apply(w, view.x), _needs_samples, ("x",)),
     "representation": Observable(
-        ("sample", "hidden"), lambda view, w: view.net.representation(w, view.x), _needs_hidden, True
+        ("sample", "hidden"), lambda view, w: view.net.representation(w, view.x), _needs_hidden, ("x",)
+    ),
+    "similarity": Observable(("sample", "sample_"), _similarity, _needs_hidden, ("x",)),
+    "input_representation": Observable(("input", "input_"), lambda view, w: w[0].T @ w[0], _needs_chain),
+    "output_representation": Observable(("feature", "feature_"), lambda view, w: w[-1] @ w[-1].T, _needs_chain),
+    "alignment": Observable(("side",), _alignment, _needs_chain, ("modes",)),
+    "kernel_distance": Observable((), _kernel_distance, _needs_linear, ("start", "cov_x")),
+    "parameter_distance": Observable(
+        (), lambda view, w: _norm(jax.tree.map(jnp.subtract, w, view.start)), needs=("start",)
+    ),
+    "balance": Observable(("layer",), lambda view, w: imbalances(w)[0], _needs_matrices),
+    "balance_residual": Observable(("layer",), lambda view, w: imbalances(w)[1], _needs_matrices),
+    "balance_drift": Observable(
+        ("layer",), lambda view, w: imbalances(w, view.start)[1], _needs_matrices, ("start",)
     ),
     "gradient_norm": Observable((), _gradient_norm),
+    "saddle_distance": _of_map(("saddle",), _saddle_distance, _needs_saddles, ("saddles",)),
+    "task_loss": Observable(("task",), _task_losses, _needs_sequence, ("tasks",)),
 }  # fmt: skip
 
 
@@ -83,3 +174,19 @@ def checked_names(observe: str | Iterable[str] | None, setup: Setup) -> tuple[st
             has = [other for other, known in OBSERVABLES.items() if not known.lacks(setup)]
             raise BadInput(f"observe {name!r}: {reason}", f"one of: {', '.join(has)}", "drop it, or change net or task")
     return names
+
+
+def view_of(setup: Setup, names: Iterable[str]) -> View:
+    """What the named observables look at, all but what belongs to a seed: its modes and its start."""
+    task = setup.task
+    needs = {need for name in names for need in OBSERVABLES[name].needs}
+    full_batch = not isinstance(setup.rule, Discrete) or setup.rule.full_batch
+    known = saddles(task, setup.net) if "saddles" in needs else None
+    return View(
+        setup.net,
+        _objective.evidence(setup.net, task, full_batch=full_batch),
+        x=task.x if "x" in needs else None,
+        cov_x=task.cov_x if "cov_x" in needs else None,
+        levels=level_members(np.asarray(task.modes().singular_values)) if "levels" in needs else None,
+        saddles=None if known is None else (known.modes, np.asarray(known.members, float)),
+    )

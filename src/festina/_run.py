@@ -110,8 +110,8 @@ def _advance(
 
     def one(shared, item):
         view, rule, amounts, kept = shared
-        carry, modes = item
-        view = View(view.net, view.seen, modes, view.x)
+        carry, own = item
+        view = dataclasses.replace(view, **own)
 
         def read(held):
             return {name: OBSERVABLES[name].read(view, lay(held, flips)) for name in names}
@@ -195,17 +195,24 @@ class Run:
         self.goals = _goals(setup)
         self.reached, self.at = 0, self.goals.dtype.type(0)
         self.lanes = Lanes.over(len(seeds))
-        self.view = View(view.net, view.seen, None, view.x)
+        own = {"modes": view.modes, "start": view.start}  # these have a seed axis
+        self.view = dataclasses.replace(view, modes=None, start=None)
         # Weights are held with their longer axis contiguous: XLA's matrix products then need no copies.
         self.flips = tuple(w.ndim == 3 and w.shape[1] > w.shape[2] for w in jax.tree.leaves(weights))
         held = lay(weights, self.flips)
         start = functools.partial(_first, dtype=self.goals.dtype, stepping=self.stepping, flips=self.flips)
         carry = start(self.view, self.rule, held, np.asarray(seeds))
-        self.per_seed = self.lanes.spread((carry, view.modes))
+        self.per_seed = self.lanes.spread((carry, own))
         self.failure: Failure | None = None
         self.loss = float("nan")
         self.compiled = False
         self.budget = 100.0 if self.stepping else 4.0
+
+    @property
+    def weights(self) -> Any:
+        """The present weights, with a leading seed axis."""
+        held = jax.tree.map(lambda leaf: leaf[: len(self.seeds)], self.per_seed[0].weights)
+        return lay(held, self.flips)
 
     @property
     def total(self) -> float:
@@ -310,7 +317,7 @@ def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Any, horiz
     The rate is quartered until a run stays finite for twice the time to the divergence, or for
     TRIAL_STEPS; None if none of twelve does. Where no curvature can be measured, that slower rate.
     """
-    view = View(view.net, view.seen, None, view.x)
+    view = dataclasses.replace(view, modes=None, start=None)
     begin = float(_curvature(view, jax.tree.map(lambda leaf: leaf[0], weights)))
     rate = min(float(setup.rule.lr) / 4, 1 / begin if begin > 0 and setup.rule.follows_gradient else np.inf)
     for _ in range(12):
@@ -320,7 +327,7 @@ def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Any, horiz
         while run.remaining and run.failure is None:
             run.block()
         if run.failure is None:
-            end = lay(jax.tree.map(lambda leaf: leaf[0], run.per_seed[0].weights), run.flips)
+            end = jax.tree.map(lambda leaf: leaf[0], run.weights)
             curvature = float(_curvature(view, end)) if setup.rule.follows_gradient else 0.0
             # Without curvature (Adam, or a network whose units have died) the slower rate is all we know.
             return 2 / curvature if curvature > 0 else rate

@@ -100,6 +100,44 @@ def _lowest_loss(power: Any, target: Any, cov_yx: Any) -> Any:
     return 0.5 * (jnp.asarray(power) - jnp.sum(jnp.asarray(target) * cov_yx))
 
 
+@noun
+class TaskSequence:
+    """Tasks that follow each other; build one with `festina.tasks.sequence`.
+
+    Task k is trained for `durations[k]` units of time from the end of the one before; the last one goes on for
+    as long as the run does. At the very time of a switch the new task counts.
+    """
+
+    tasks: tuple[Task, ...]
+    durations: tuple[Any, ...]
+
+    @property
+    def d_in(self) -> int:
+        return self.tasks[0].d_in
+
+    @property
+    def d_out(self) -> int:
+        return self.tasks[0].d_out
+
+    @property
+    def samples(self) -> int | None:
+        counts = {task.samples for task in self.tasks}
+        return counts.pop() if len(counts) == 1 else None
+
+    @property
+    def starts(self) -> Any:
+        """The time at which each task begins."""
+        return np.concatenate([[0.0], np.cumsum(self.durations)[:-1]])
+
+    def moments_only(self) -> Task:
+        """The first task's moments: what an init may look at."""
+        return self.tasks[0].moments_only()
+
+    def __repr__(self) -> str:
+        parts = (f"{task!r} for {span:g}" for task, span in zip(self.tasks, self.durations, strict=True))
+        return f"TaskSequence({', '.join(parts)})"
+
+
 class Net(abc.ABC):
     """An architecture: shapes and `apply`, no weights.
 
@@ -178,10 +216,10 @@ class Setup:
 
     The grid is given as `times`, or as `until` with `points` and `spacing`, or as `until`
     with `every` (steps of the rule). Without any of them it runs linearly to twelve time
-    constants of the slowest mode. `setup.times` are these times on the rule's clock.
+    constants of the slowest mode, or through all tasks of a sequence. `setup.times` are these times on the rule's clock.
     """
 
-    task: Task
+    task: Any
     net: Any
     init: Any
     rule: Any
@@ -190,7 +228,7 @@ class Setup:
 
     def __init__(
         self,
-        task: Task,
+        task: Task | TaskSequence,
         net: Net,
         init: Init,
         rule: Rule | None = None,
@@ -205,12 +243,12 @@ class Setup:
         from .rules import GradientFlow
 
         rule = GradientFlow() if rule is None else rule
-        kinds = {"task": (task, Task), "net": (net, Net), "init": (init, Init), "rule": (rule, Rule)}
+        kinds = {"task": (task, (Task, TaskSequence)), "net": (net, Net), "init": (init, Init), "rule": (rule, Rule)}
         for argument, (value, kind) in kinds.items():
             if not isinstance(value, kind):
                 raise BadInput(
                     f"{argument} is {value!r}",
-                    f"a {kind.__name__}",
+                    f"a {argument.capitalize()}",
                     f"build one with festina.{argument}s, for example festina.{_EXAMPLES[argument]}",
                 )
         if precision not in PRECISIONS:
@@ -238,19 +276,30 @@ class Setup:
 
     def weights(self, seed: Any = 0) -> Weights:
         """The initial weights that seed draws, in float64."""
-        drawn = draws(
-            self.init,
-            self.net,
-            self.task.moments_only(),
-            jnp.asarray([seed]) if is_traced(seed) else np.asarray([seed]),
-        )
+        return self._remembered("weights", seed, self._draw)
+
+    def _draw(self, seed: Any) -> Weights:
+        seeds = jnp.asarray([seed]) if is_traced(seed) else np.asarray([seed])
+        drawn = draws(self.init, self.net, self.task.moments_only(), seeds)
         return jax.tree.map(lambda leaf: leaf[0], drawn)
 
     def modes(self, seed: Any = 0) -> Modes:
         """The task's modes, in the basis of each degenerate subspace that fits the start."""
+        return self._remembered("modes", seed, self._find_modes)
+
+    def _find_modes(self, seed: Any) -> Modes:
         if not self.net.linear:
             return self.task.modes()
         return in_double(shared_modes)(self.task.cov_yx, self.task.cov_x, self.net.map(self.weights(seed)))
+
+    def _remembered(self, name: str, seed: Any, find: Callable[[Any], Any]) -> Any:
+        """What a concrete setup has once computed; a dozen assumptions ask for the same start."""
+        if is_traced(self, seed):
+            return find(seed)
+        memory = self.__dict__.setdefault("_memory", {})
+        if (name, seed) not in memory:
+            memory[name, seed] = find(seed)
+        return memory[name, seed]
 
     def to_json(self) -> str:
         """The setup as JSON text; `Setup.from_json` reads it."""
@@ -296,7 +345,7 @@ def _grid(task, rule, times, until, points, spacing, every) -> Any:
             raise BadInput("times together with points, spacing or every", "one description of the grid", "keep one")
         return _checked_times(times, until)
     if until is None:
-        until = _default_horizon(task)
+        until = np.sum(task.durations) if isinstance(task, TaskSequence) else default_horizon(task)
     until = positive(until, "until")
     if every is not None:
         return _every(rule, until, whole(every, "every"), points, spacing)
@@ -343,7 +392,8 @@ def _checked_times(times: Any, until: float | None) -> Any:
     return grid
 
 
-def _default_horizon(task: Task) -> float:
+def default_horizon(task: Task) -> float:
+    """Twelve time constants of the slowest mode."""
     if is_traced(task):
         raise BadInput(
             "a traced task and no times", "an explicit grid under JAX transformations", "give times= or until="

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,14 +13,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import _run
+from . import _run, _sequence
 from ._errors import BadInput, Diverged
 from ._noun import whole
-from ._objective import evidence
-from ._observables import OBSERVABLES, View, checked_names
+from ._observables import OBSERVABLES, View, checked_names, view_of
 from ._precision import to_numpy
 from ._progress import track
-from ._setup import Discrete, Setup, concrete, draws
+from ._setup import Discrete, Setup, TaskSequence, concrete, draws
 from ._spec import to_spec
 from ._trajectory import Trajectory
 from ._version import __version__
@@ -56,19 +56,34 @@ def simulate(
     """
     concrete(setup, "simulate")
     seeds = _seed_list(seeds)
-    names = checked_names(observe, setup)
+    if isinstance(setup.task, TaskSequence):
+        return _sequence.trained(setup, observe, functools.partial(_trained, seeds=seeds, progress=progress))
+    return _trained(setup, checked_names(observe, setup), seeds=seeds, progress=progress)[0]
+
+
+def _trained(
+    setup: Setup,
+    names: tuple[str, ...],
+    *,
+    seeds: tuple[int, ...],
+    progress: bool | None,
+    before: _sequence.Before | None = None,
+) -> tuple[Trajectory, _sequence.Before]:
+    """Train one task; returns what the next task of a sequence has from it, too."""
+    before = before or _sequence.Before(())
     began = time.perf_counter()
     # GPUs cut the factors of a float32 product to ten bits (TF32) unless told otherwise.
     with jax.enable_x64(setup.precision == "float64"), jax.default_matmul_precision("highest"):
-        view, weights = _prepared(setup, seeds, names)
+        view, weights = _prepared(setup, seeds, names, before)
         run = _run.Run(setup, seeds, names, view, weights)
         recorded, interrupted = _driven(run, setup, progress)
+        after = dataclasses.replace(before, weights=to_numpy(run.weights), start=view.start)
     finished = min((value.shape[1] for value in recorded.values()), default=0)
     facts = {"seconds": time.perf_counter() - began, "interrupted": interrupted}
     trajectory = _labelled(setup, seeds, recorded, finished, facts)
     if run.failure is not None:
-        raise _diverged(setup, seeds, run.failure, trajectory)
-    return trajectory
+        raise _diverged(setup, seeds, run.failure, trajectory, before)
+    return trajectory, after
 
 
 def _seed_list(seeds: int | Sequence[int]) -> tuple[int, ...]:
@@ -80,18 +95,23 @@ def _seed_list(seeds: int | Sequence[int]) -> tuple[int, ...]:
     return tuple(whole(seed, "seeds", least=0) for seed in listed)
 
 
-def _prepared(setup: Setup, seeds: tuple[int, ...], names: tuple[str, ...]) -> tuple[View, Any]:
+def _prepared(
+    setup: Setup, seeds: tuple[int, ...], names: tuple[str, ...], before: _sequence.Before
+) -> tuple[View, Any]:
     """What observables look at, and initial weights with a leading seed axis, in the run's precision."""
-    full_batch = not isinstance(setup.rule, Discrete) or setup.rule.full_batch
+    needs = {need for name in names for need in OBSERVABLES[name].needs}
     # Draws are made in float64 and rounded, so that both precisions start alike.
     with jax.enable_x64(True):
-        weights = draws(setup.init, setup.net, setup.task.moments_only(), np.asarray(seeds))
-        modes = _run.modes_of_starts(setup.task.moments_only(), setup.net, weights) if "modes" in names else None
-        view = View(
-            setup.net,
-            evidence(setup.net, setup.task, full_batch=full_batch),
-            modes,
-            setup.task.x if any(OBSERVABLES[name].reads_samples for name in names) else None,
+        weights = before.weights
+        if weights is None:
+            weights = draws(setup.init, setup.net, setup.task.moments_only(), np.asarray(seeds))
+        start = weights if before.start is None else before.start
+        modes = _run.modes_of_starts(setup.task.moments_only(), setup.net, weights) if "modes" in needs else None
+        view = dataclasses.replace(
+            view_of(setup, names),
+            modes=modes,
+            start=start if "start" in needs else None,
+            tasks=before.tasks if "tasks" in needs else None,
         )
 
     def cast(leaf):
@@ -143,17 +163,25 @@ def _labelled(
 
 def axis_names(setup: Setup) -> dict[str, Any]:
     """The task's names for the axes that have them."""
-    named = {"input": setup.task.inputs, "feature": setup.task.features, "sample": setup.task.items}
-    return {axis: list(names) for axis, names in named.items() if names is not None}
+    task = setup.task
+    named = {"input": task.inputs, "feature": task.features, "sample": task.items}
+    # A matrix between an axis and itself has two names for it.
+    doubled = {f"{axis}_": names for axis, names in named.items()}
+    return {axis: list(names) for axis, names in (named | doubled).items() if names is not None} | {
+        "side": ["input", "output"]
+    }
 
 
-def _diverged(setup: Setup, seeds: tuple[int, ...], failure: _run.Failure, finished: Trajectory) -> Diverged:
+def _diverged(
+    setup: Setup, seeds: tuple[int, ...], failure: _run.Failure, finished: Trajectory, before: _sequence.Before
+) -> Diverged:
     when = f"step {failure.step}" if failure.step is not None else f"time {failure.time:g}"
     seen = f"training diverged at {when} (seed {seeds[failure.seed]}), loss {failure.loss:.4g}"
     rate = None
     if isinstance(setup.rule, Discrete):
         with jax.enable_x64(setup.precision == "float64"):
-            view, weights = _prepared(setup, (seeds[failure.seed],), ())
+            view, weights = _prepared(setup, seeds, (), before)
+            weights = jax.tree.map(lambda leaf: leaf[failure.seed : failure.seed + 1], weights)
             rate = _run.largest_stable_rate(setup, seeds[failure.seed], view, weights, failure.time)
     if rate is None:
         error = Diverged(

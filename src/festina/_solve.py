@@ -1,7 +1,7 @@
 """solve() and covering(): which theory holds here, and what it predicts.
 
 The rule of choice: theories whose measured assumptions all hold come first; among them exact ones
-before reductions; then the one with more assumptions, since it says more, before the one with
+before reductions before limits; then the one with more assumptions, since it says more, before the one with
 fewer; then by name. `covering` lists all in this order, those that do not hold sorted by how many
 assumptions fail.
 """
@@ -10,21 +10,28 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from collections.abc import Sequence as SequenceOfEntries
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from . import theories
+from . import _sequence, theories
 from ._errors import BadInput, NoTheory, UnknownName
 from ._noun import whole
+from ._observables import OBSERVABLES, view_of
 from ._precision import in_double
-from ._setup import Setup, concrete
+from ._setup import Setup, TaskSequence, concrete
 from ._simulate import axis_names
 from ._spec import to_spec
 from ._trajectory import Trajectory
 from ._version import __version__
 from .theories.base import Assumption, Theory
+
+KINDS = ("exact", "reduction", "limit")
+CHUNK = 64  # times of a closed form that are evaluated together: their states stay in cache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +53,16 @@ class Coverage:
     def failed(self) -> tuple[Assumption, ...]:
         return tuple(assumption for assumption in self.assumptions if not assumption.holds)
 
+    @property
+    def usable(self) -> bool:
+        """Whether the theory may be asked for by name: no more than advice is against it."""
+        return all(assumption.holds or assumption.advisory for assumption in self.assumptions)
+
     def rank(self) -> tuple[Any, ...]:
-        return len(self.failed), not self.theory.exact, -len(self.assumptions), self.name
+        return len(self.failed), KINDS.index(self.theory.kind), -len(self.assumptions), self.name
 
 
-class Covering(Sequence):
+class Covering(SequenceOfEntries):
     """Every theory with each assumption, measured on one setup; best first."""
 
     def __init__(self, entries: Iterable[Coverage]):
@@ -73,8 +85,7 @@ class Covering(Sequence):
     def __repr__(self) -> str:
         lines = []
         for entry in self.entries:
-            kind = "exact" if entry.theory.exact else "reduction"
-            lines.append(f"{'✓' if entry.holds else '✗'} {entry.name} ({kind})")
+            lines.append(f"{'✓' if entry.holds else '✗'} {entry.name} ({entry.theory.kind})")
             lines += [f"    {'✓' if a.holds else '✗'} {a}" for a in entry.assumptions]
         return "\n".join(lines)
 
@@ -92,9 +103,12 @@ def members() -> dict[str, type[Theory]]:
 def covering(setup: Setup, *, seed: int = 0) -> Covering:
     """Every theory with each assumption, the number measured and the number needed; best first.
 
-    `seed` picks the draw of a random start on which they are measured.
+    `seed` picks the draw of a random start on which they are measured. Of a sequence of tasks it is the first one
+    that is measured; `solve` measures the others where the one before has ended.
     """
     concrete(setup, "covering")
+    if isinstance(setup.task, TaskSequence):
+        setup = _sequence.stages(setup)[0].setup
     return Covering(_measured(member(), setup, seed) for member in members().values())
 
 
@@ -115,35 +129,61 @@ def solve(
         strict: refuse a theory whose assumptions fail; if false, go on and say so in `provenance`.
     """
     concrete(setup, "solve")
-    entry = _chosen(setup, theory, whole(seed, "seed", least=0), strict)
+    seed = whole(seed, "seed", least=0)
+    asked = (observe,) if isinstance(observe, str) else tuple(observe or ())
+    if isinstance(setup.task, TaskSequence):
+        return _sequence.solved(setup, asked, seed, lambda stage: solve(stage, theory, seed=seed, strict=strict))
+    entry = _chosen(setup, theory, seed, strict)
     member = entry.theory
     times = np.asarray(setup.times)
-    evaluated = functools.cache(functools.partial(_evaluated, member, setup, seed, times))
-    lacking = {"outputs"} if setup.task.samples is None else set()
-    values = {
-        name: functools.partial(lambda name: _read(member, name, *evaluated()), name)
-        for name in member.readouts
-        if name not in lacking
-    }
-    note = "" if entry.holds else "outside its assumptions: " + "; ".join(map(str, entry.failed))
+    names = tuple(n for n in member.readouts if n not in OBSERVABLES or not OBSERVABLES[n].lacks(setup))
+    extra = tuple(name for name in asked if name not in names and "map" in names and _of_map(name, setup))
+    for name in asked:
+        if name not in (*names, *extra):
+            raise UnknownName.among(f"observable of {entry.name}", name, names)
+    constants = functools.cache(lambda: _constants(member, setup, seed))
+    values = {name: (lambda name=name: _predicted(member, (name,), constants(), times)[name]) for name in names}
+    own = tuple(name for name in asked if name in names)
+    values |= _predicted(member, own, constants(), times) if own else {}
+    trajectory_axes = {name: ("time", *member.readouts[name].axes) for name in names}
+    trajectory_axes |= {name: ("time", *OBSERVABLES[name].axes) for name in extra}
+    values |= {name: _read_off_map(setup, seed, name, values["map"]) for name in extra}
     trajectory = Trajectory(
         times,
         values,
-        {name: ("time", *member.readouts[name].axes) for name in values},
+        trajectory_axes,
         entry.name,
         {
             "setup": functools.partial(to_spec, setup),
             "festina": __version__,
             "exact": member.exact,
+            "kind": member.kind,
             "reference": dict(member.reference),
             "assumptions": [dataclasses.asdict(a) for a in entry.assumptions],
-            "note": note,
+            "note": functools.partial(_note, entry, setup, seed),
         },
         axis_names(setup),
     )
-    for name in (observe,) if isinstance(observe, str) else observe or ():
-        trajectory[name]
+    trajectory.end_weights = lambda: _end_weights(member, constants(), times[-1:])
     return trajectory
+
+
+def _of_map(name: str, setup: Setup) -> bool:
+    known = OBSERVABLES.get(name)
+    return known is not None and known.of_map is not None and not known.lacks(setup)
+
+
+def _read_off_map(setup: Setup, seed: int, name: str, matrices: Any) -> Any:
+    """An observable of the map, for a theory that predicts the map."""
+    view = dataclasses.replace(view_of(setup, (name,)), modes=setup.modes(seed))
+    read = OBSERVABLES[name].of_map
+    return in_double(jax.vmap(read, in_axes=(None, 0)))(view, matrices() if callable(matrices) else matrices)
+
+
+def _note(entry: Coverage, setup: Setup, seed: int) -> str:
+    """What fails, and what a user must know although nothing does."""
+    outside = "outside its assumptions: " + "; ".join(map(str, entry.failed)) if entry.failed else ""
+    return "; ".join(filter(None, (outside, *(entry.theory.remarks(setup, seed) if not entry.failed else ()))))
 
 
 def _chosen(setup: Setup, theory: Any, seed: int, strict: bool) -> Coverage:
@@ -157,12 +197,13 @@ def _chosen(setup: Setup, theory: Any, seed: int, strict: bool) -> Coverage:
             )
         return ranked[0]
     entry = _measured(_instance(theory), setup, seed)
-    if strict and not entry.holds:
+    if strict and not entry.usable:
         failed = "\n".join(f"    {a.statement} — {a}" for a in entry.failed)
         raise NoTheory(
             f"{entry.name} does not cover this setup:\n{failed}",
             f"every assumption of {entry.name}",
-            "see festina.covering(setup) for what does, or pass strict=False to see how wrong it is",
+            "see festina.covering(setup) for what does, train it with festina.simulate(setup) under "
+            "rules.GradientFlow(), or pass strict=False to see how wrong it is",
         )
     return entry
 
@@ -185,11 +226,36 @@ def _measured(theory: Theory, setup: Setup, seed: int) -> Coverage:
 
 
 @in_double
-def _evaluated(theory: Theory, setup: Setup, seed: int, times: Any) -> tuple[Any, Any]:
-    constants = theory.constants(setup, seed)
-    return constants, theory.states(constants, times)
+def _constants(theory: Theory, setup: Setup, seed: int) -> Any:
+    return theory.constants(setup, seed)
 
 
 @in_double
-def _read(theory: Theory, name: str, constants: Any, states: Any) -> Any:
-    return theory.readouts[name].read(constants, states)
+def _predicted(theory: Theory, names: tuple[str, ...], constants: Any, times: Any) -> dict[str, Any]:
+    return _evaluated(theory, names, constants, times)
+
+
+@functools.partial(jax.jit, static_argnames=("theory", "names"))
+def _evaluated(theory: Theory, names: tuple[str, ...], constants: Any, times: Any) -> dict[str, Any]:
+    """The readouts at all times; those of a closed form in chunks, so that memory holds few states."""
+
+    def read(times):
+        states = theory.states(constants, times)
+        return {name: theory.readouts[name].read(constants, states) for name in names}
+
+    whole = len(times) // CHUNK * CHUNK
+    if theory.kind == "reduction" or whole <= CHUNK:
+        return read(times)
+    chunks = jax.lax.map(read, times[:whole].reshape(-1, CHUNK))
+    joined = {name: value.reshape(whole, *value.shape[2:]) for name, value in chunks.items()}
+    if whole == len(times):
+        return joined
+    last = read(times[whole:])
+    return {name: jnp.concatenate([joined[name], last[name]]) for name in names}
+
+
+@in_double
+@functools.partial(jax.jit, static_argnames="theory")
+def _end_weights(theory: Theory, constants: Any, last: Any) -> Any:
+    layers = theory.weights(constants, theory.states(constants, last))
+    return None if layers is None else [layer[0] for layer in layers]

@@ -12,7 +12,7 @@ import numpy as np
 from . import inits, nets, rules, tasks
 from ._errors import BadInput, UnknownName
 from ._noun import is_traced, positive, real_array
-from ._setup import Setup, Task
+from ._setup import Setup, Task, TaskSequence
 
 FORMAT = 1
 KINDS = {"net": nets, "init": inits, "rule": rules}
@@ -73,7 +73,9 @@ def _noun_from(spec: Any, kind: str, module: Any) -> Any:
     return _call(getattr(module, name), arguments, f"{kind} {name}")
 
 
-def _task_spec(task: Task) -> dict[str, Any]:
+def _task_spec(task: Task | TaskSequence) -> dict[str, Any]:
+    if isinstance(task, TaskSequence):
+        return {"sequence": {"tasks": [_task_spec(t) for t in task.tasks], "durations": _plain(task.durations)}}
     # The recipe counts only while it still describes the arrays.
     if task.recipe is not None:
         spec = {task.recipe[0]: json.loads(task.recipe[1])}
@@ -90,8 +92,10 @@ def _task_spec(task: Task) -> dict[str, Any]:
     return {"moments": {**moments, **names}}
 
 
-def _task_from(spec: Any) -> Task:
+def _task_from(spec: Any) -> Any:
     name, arguments = _named(spec, "task")
+    if name == "sequence" and isinstance(arguments.get("tasks"), list):
+        arguments = {**arguments, "tasks": [_task_from(part) for part in arguments["tasks"]]}
     if name == "moments":
         return _task_of_moments(**arguments)
     if name not in tasks.__all__:

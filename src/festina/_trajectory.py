@@ -38,12 +38,17 @@ class Trajectory(Mapping):
         self._provenance = dict(provenance or {})
         self.coordinates = {name: np.asarray(value) for name, value in (coordinates or {}).items()}
         self._values: dict[str, Any] = dict(values)  # arrays, or functions that make them
+        self.end_weights: Any = None  # a function that gives the layers at the last time, where they are known
 
     @property
     def provenance(self) -> dict[str, Any]:
         """Where it came from: setup, version, assumptions or device, …; long parts are made when asked for."""
         self._provenance = {k: v() if callable(v) else v for k, v in self._provenance.items()}
         return self._provenance
+
+    def _fact(self, key: str) -> Any:
+        value = self._provenance.get(key)
+        return value() if callable(value) else value
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._values:
@@ -56,6 +61,9 @@ class Trajectory(Mapping):
     __eq__ = object.__eq__
     __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._values  # Mapping would compute the observable to answer
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
@@ -65,8 +73,7 @@ class Trajectory(Mapping):
     def __repr__(self) -> str:
         lines = [f"Trajectory from {self.source}, {len(self.times)} times {self.times[0]:g} … {self.times[-1]:g}"]
         lines += [f"  {name:<16} ({', '.join(self.axes[name])})" for name in self]
-        facts = self._provenance
-        lines += [f"  {key}: {facts[key]}" for key in ("note", "interrupted") if facts.get(key)]
+        lines += [f"  {key}: {fact}" for key in ("note", "interrupted") if (fact := self._fact(key))]
         return "\n".join(lines)
 
     def to_xarray(self) -> Any:

@@ -7,8 +7,11 @@ import functools
 import inspect
 import json
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
+import numpy as np
+
+from .._errors import BadInput
 from .._setup import Task
 
 P = ParamSpec("P")
@@ -22,6 +25,13 @@ def recipe(make: Callable[P, Task]) -> Callable[P, Task]:
         bound = inspect.signature(make).bind(*args, **kwargs)
         bound.apply_defaults()
         task = make(*args, **kwargs)
-        return dataclasses.replace(task, recipe=(make.__name__, json.dumps(bound.arguments)))
+        return dataclasses.replace(task, recipe=(make.__name__, json.dumps(bound.arguments, default=_plain)))
 
     return made
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as Python's."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise BadInput(f"{value!r} as an argument of a task", "numbers, texts, lists", "give plain values")

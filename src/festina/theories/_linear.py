@@ -1,13 +1,16 @@
-"""What theories of deep linear chains share: constants, readouts, the first assumption."""
+"""What theories of deep linear chains share: constants, readouts, assumptions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
-from .._linalg import Modes, input_defect
+from .. import _kernel
+from .._linalg import Modes, chain_bases, input_defect
 from .._noun import noun, static
 from .._setup import Setup
 from ..nets import DeepLinear
@@ -21,12 +24,14 @@ class LinearConstants:
     modes: Modes
     weights: Any
     floor: Any
+    cov_x: Any
     x: Any
     depth: int = static()
 
 
 def linear_constants(setup: Setup, seed: Any) -> LinearConstants:
-    return LinearConstants(setup.modes(seed), setup.weights(seed), setup.task.floor(), setup.task.x, setup.net.depth)
+    task = setup.task
+    return LinearConstants(setup.modes(seed), setup.weights(seed), task.floor(), task.cov_x, task.x, setup.net.depth)
 
 
 def _loss(constants: LinearConstants, strengths: Any) -> Any:
@@ -44,7 +49,48 @@ MAP_READOUTS = {
     "loss": Readout((), _loss),
     "map": Readout(("feature", "input"), _map),
     "outputs": Readout(("sample", "feature"), lambda c, a: jnp.einsum("si,toi->tso", c.x, _map(c, a))),
+    "modes": Readout(("mode",), lambda constants, strengths: strengths),
 }
+
+
+def grown(constants: LinearConstants, layer_strengths: Any) -> tuple[Any, ...]:
+    """Weights of an aligned chain whose layers have reached `layer_strengths`, (time, layer, mode)."""
+    begun, _, bases = chain_bases(constants.modes, constants.weights)
+    return tuple(
+        w + jnp.einsum("om,tm,im->toi", bases[k + 1], layer_strengths[:, k] - begun[k], bases[k])
+        for k, w in enumerate(constants.weights)
+    )
+
+
+def kernel_distances(constants: Any, layers: Any) -> Any:
+    """Distance of the tangent kernel of `layers`, time first, from that of the start, `constants.weights`."""
+    begun = _kernel.tangent(constants.weights)
+    each = lambda *layers: _kernel.distance(begun, _kernel.tangent(layers), constants.cov_x)  # noqa: E731
+    return jax.vmap(each)(*layers)
+
+
+def _input_gram(constants: Any, layers: Any) -> Any:
+    return jnp.einsum("thi,thj->tij", layers[0], layers[0])
+
+
+def _output_gram(constants: Any, layers: Any) -> Any:
+    return jnp.einsum("toh,tph->top", layers[-1], layers[-1])
+
+
+WEIGHT_READOUTS = {
+    "input_representation": Readout(("input", "input_"), _input_gram),
+    "output_representation": Readout(("feature", "feature_"), _output_gram),
+    "kernel_distance": Readout((), kernel_distances),
+}
+
+
+def weight_readouts(layers_of: Callable[[Any, Any], Any]) -> dict[str, Readout]:
+    """Representations and kernel distance, read off the layers that `layers_of(constants, states)` gives."""
+
+    def through(read):
+        return lambda constants, states: read(constants, layers_of(constants, states))
+
+    return {name: Readout(readout.axes, through(readout.read)) for name, readout in WEIGHT_READOUTS.items()}
 
 
 def chain_assumption(setup: Setup) -> Assumption:
@@ -58,6 +104,12 @@ def chain_assumption(setup: Setup) -> Assumption:
     )
 
 
+def two_layers_assumption(setup: Setup) -> Assumption:
+    """That a chain has two layers."""
+    layers = len(setup.net.hidden) + 1
+    return Assumption.that("two layers", "the chain has one hidden layer", layers == 2, f"{layers} layers", "2 layers")
+
+
 def linear_assumptions(setup: Setup, modes: Modes, fastest_rate: Callable[[], float]) -> tuple[Assumption, ...]:
     """What every theory of modes needs besides the chain: a smooth rule, and inputs that share the modes."""
     shared = Assumption.at_most(
@@ -67,3 +119,23 @@ def linear_assumptions(setup: Setup, modes: Modes, fastest_rate: Callable[[], fl
         1e-6,
     )
     return (*smooth_training(setup, fastest_rate), shared)
+
+
+def aligned_assumption(defect: float) -> Assumption:
+    return Assumption.at_most(
+        "aligned", "each layer is diagonal between bases shared with its neighbours", defect, 1e-6
+    )
+
+
+def horizon_assumption(setup: Setup, fastest_rate: float) -> Assumption:
+    """That the exponents of the last time still have digits in float64."""
+    blur = float(np.finfo(float).eps * fastest_rate * np.max(setup.times))
+    return Assumption.at_most(
+        "horizon", "rounding of rate × time is small, so that float64 means something", blur, 1e-6
+    )
+
+
+def unlearnable(silent: Any, values: Any, why: str) -> tuple[str, ...]:
+    """A remark on the modes that a start can never learn, counted from 1."""
+    modes = [f"{k + 1} (s = {value:.4g})" for k, value in enumerate(values) if silent[k]]
+    return (f"never learned: mode {', '.join(modes)}; {why}",) if modes else ()

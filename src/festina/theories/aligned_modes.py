@@ -37,8 +37,18 @@ from .._linalg import alignment_defect, balance_defect, chain_bases
 from .._noun import is_traced, noun, positive, real_array
 from .._precision import in_double
 from .._setup import Setup
-from ._linear import MAP_READOUTS, LinearConstants, chain_assumption, linear_assumptions, linear_constants
-from .base import Approach, Assumption, Readout, Theory
+from ._linear import (
+    MAP_READOUTS,
+    LinearConstants,
+    aligned_assumption,
+    chain_assumption,
+    grown,
+    horizon_assumption,
+    linear_assumptions,
+    linear_constants,
+    weight_readouts,
+)
+from .base import Approach, Assumption, Theory
 
 __all__ = ["AlignedModes"]
 
@@ -95,16 +105,24 @@ def _checked_depth(depth: int | float) -> float:
     return int(depth)
 
 
+def _layers(constants: LinearConstants, strengths: Any) -> tuple[Any, ...]:
+    """Every layer of a mode has |a|^(1/D); signs stay as they were, for a mode never passes through zero."""
+    if constants.depth == 1:
+        return grown(constants, strengths[:, None])
+    begun = chain_bases(constants.modes, constants.weights)[0]
+    # |0|^(1/D) has an infinite slope; hold zeros out of the power.
+    live = strengths != 0
+    size = jnp.where(live, jnp.abs(jnp.where(live, strengths, 1.0)) ** (1 / constants.depth), 0.0)
+    return grown(constants, jnp.sign(begun) * size[:, None])
+
+
 @noun
 class AlignedModes(Theory):
     """Independent modes of a balanced, aligned deep linear network, at every depth; exact."""
 
     reference = {"saxe2014": "eq. 12", "saxe2019": "eq. 5", "jarvis2025": "eq. 7 and A.1"}
     approach = Approach("lr", (0.08, 0.04, 0.02), order=1)
-    readouts = {
-        **MAP_READOUTS,
-        "modes": Readout(("mode",), lambda constants, strengths: strengths),
-    }
+    readouts = {**MAP_READOUTS, **weight_readouts(_layers)}
 
     @classmethod
     def example(cls) -> Setup:
@@ -127,15 +145,11 @@ class AlignedModes(Theory):
         return (
             chain,
             *linear_assumptions(setup, modes, fastest_rate),
-            Assumption.at_most(
-                "aligned",
-                "each layer is diagonal between bases shared with its neighbours",
-                alignment_defect(modes, weights),
-                1e-6,
-            ),
+            aligned_assumption(alignment_defect(modes, weights)),
             Assumption.at_most(
                 "balanced", "all layers of a mode have one strength", balance_defect(modes, weights), 1e-6
             ),
+            horizon_assumption(setup, fastest_rate()),
         )
 
     def constants(self, setup: Setup, seed: Any) -> LinearConstants:
@@ -153,3 +167,6 @@ class AlignedModes(Theory):
     def states(self, constants, times):
         modes = constants.modes
         return _mode(times, modes.singular_values, modes.variances, self.start(constants), constants.depth)
+
+    def weights(self, constants, states):
+        return _layers(constants, states)

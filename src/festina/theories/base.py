@@ -9,9 +9,12 @@ To add a theory, add one file to this folder with one final class that gives, in
 - `start(constants)`: the state at time 0;
 - `field(constants, state)`: dstate/dt;
 - `states(constants, times)`: the integral, if it is known (`Theory`). A `Reduction` leaves it out,
-  and is integrated;
+  and is integrated. A `Limit` is what training tends to as a knob of the setup, not of the rule, goes to 0;
 - `readouts`: the observables, each from constants and states;
-- `approach`: the knob that makes training agree with it, and the rate.
+- `weights(constants, states)`: layers of a network in these states, if the theory knows them; they are
+  handed on where tasks follow each other;
+- `approach`: the knob that makes training agree with it, and the rate;
+- `remarks(setup, seed)`: what a user must know although every assumption holds.
 
 Every law in tests/test_theories.py then applies to it. A new theory needs no other edit than
 `python tools/listings.py`.
@@ -29,23 +32,28 @@ import jax
 from .._setup import Discrete, Setup
 from ..rules import GradientDescent
 
-__all__ = ["Assumption", "Reduction", "Theory"]
+__all__ = ["Assumption", "Limit", "Reduction", "Theory"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Assumption:
-    """One condition of a theory, measured on a setup."""
+    """One condition of a theory, measured on a setup.
+
+    One that is `advisory` keeps a theory from being chosen, but not from being asked for by name: it says how
+    near a limit is.
+    """
 
     name: str
     statement: str
     measured: float | str
     needed: str
     holds: bool
+    advisory: bool = False
 
     @classmethod
-    def at_most(cls, name: str, statement: str, measured: float, bound: float) -> Assumption:
+    def at_most(cls, name: str, statement: str, measured: float, bound: float, *, advisory: bool = False) -> Assumption:
         """Holds if the measured number does not exceed the bound; NaN does not hold."""
-        return cls(name, statement, float(measured), f"<= {bound:g}", bool(measured <= bound))
+        return cls(name, statement, float(measured), f"<= {bound:g}", bool(measured <= bound), advisory)
 
     @classmethod
     def that(cls, name: str, statement: str, holds: bool, measured: str, needed: str) -> Assumption:
@@ -80,7 +88,12 @@ class Theory(abc.ABC):
     reference: ClassVar[Mapping[str, str]]
     readouts: ClassVar[Mapping[str, Readout]]
     approach: ClassVar[Approach]
-    exact: ClassVar[bool] = True
+    kind: ClassVar[str] = "exact"
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is a closed form of the flow itself."""
+        return self.kind == "exact"
 
     @classmethod
     @abc.abstractmethod
@@ -107,6 +120,14 @@ class Theory(abc.ABC):
     def states(self, constants: Any, times: Any) -> Any:
         """The states at `times`, time first."""
 
+    def weights(self, constants: Any, states: Any) -> Any:
+        """Layers of a network in these states, up to a rotation of its hidden units; None if unknown."""
+        return None
+
+    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
+        """What a user must know although every assumption holds."""
+        return ()
+
     def turned(self, value: float) -> Setup:
         """The example with the knob of `approach` at `value`; here the learning rate."""
         setup = self.example()
@@ -118,12 +139,25 @@ class Theory(abc.ABC):
 class Reduction(Theory):
     """A theory whose integral is not known: the same object, integrated to the stated tolerances."""
 
-    exact: ClassVar[bool] = False
+    kind: ClassVar[str] = "reduction"
     rtol: ClassVar[float] = 1e-10
     atol: ClassVar[float] = 1e-14
 
     def states(self, constants: Any, times: Any) -> Any:
         return _integrated(self, constants, times)
+
+
+class Limit(Theory):
+    """A closed form that training tends to as a knob of the setup goes to 0, at the rate of `approach`.
+
+    A member says with `turned` what its knob is.
+    """
+
+    kind: ClassVar[str] = "limit"
+
+    @abc.abstractmethod
+    def turned(self, value: float) -> Setup:
+        """The example with the knob of `approach` at `value`."""
 
 
 @jax.jit

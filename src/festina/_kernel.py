@@ -1,0 +1,59 @@
+"""The tangent kernel of a deep linear network, by traces: the kernel itself is never formed.
+
+For f(x) = W_D … W_1 x the kernel between outputs i, j on samples x, x' is Σ_l (P_l)_ij (xᵀ Q_l x') with
+P_l = A_l A_lᵀ, A_l = W_D … W_{l+1}, and Q_l = B_lᵀ B_l, B_l = W_{l−1} … W_1. Two such kernels have the inner
+product, over all samples and divided by their number squared,
+
+    ⟨K, K'⟩ = Σ_{l,m} tr(P_l P'_m) tr(Q_l Σˣ Q'_m Σˣ).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ._noun import noun
+
+
+@noun
+class Tangent:
+    """The blocks P_l (layer, out, out) and Q_l (layer, in, in) of a tangent kernel."""
+
+    outer: Float[Array, "layer out out"]
+    inner: Float[Array, "layer in in"]
+
+
+def tangent(weights: Any) -> Tangent:
+    """The blocks of the tangent kernel of a linear chain."""
+    above, below = (
+        [jnp.eye(weights[-1].shape[0], dtype=weights[-1].dtype)],
+        [jnp.eye(weights[0].shape[1], dtype=weights[0].dtype)],
+    )
+    for layer in reversed(weights[1:]):
+        above.append(above[-1] @ layer)
+    for layer in weights[:-1]:
+        below.append(layer @ below[-1])
+    return Tangent(jnp.stack([a @ a.T for a in reversed(above)]), jnp.stack([b.T @ b for b in below]))
+
+
+def two_layers(inner: Float[Array, "in in"], outer: Float[Array, "out out"]) -> Tangent:
+    """The blocks of a two-layer chain, from its representations W₁ᵀW₁ and W₂W₂ᵀ."""
+    identities = (jnp.eye(len(outer), dtype=outer.dtype), jnp.eye(len(inner), dtype=inner.dtype))
+    return Tangent(jnp.stack([outer, identities[0]]), jnp.stack([identities[1], inner]))
+
+
+def overlap(one: Tangent, other: Tangent, cov_x: Float[Array, "in in"]) -> Float[Array, ""]:
+    """⟨K, K'⟩ over all samples, divided by their number squared."""
+    outer = jnp.einsum("lij,mij->lm", one.outer, other.outer)
+    inner = jnp.einsum("lij,mji->lm", one.inner @ cov_x, other.inner @ cov_x)
+    return jnp.sum(outer * inner)
+
+
+def distance(one: Tangent, other: Tangent, cov_x: Float[Array, "in in"]) -> Float[Array, ""]:
+    """1 − cos of the angle between two kernels; 0 where one of them vanishes."""
+    sizes = overlap(one, one, cov_x) * overlap(other, other, cov_x)
+    lives = sizes > 0
+    cosine = overlap(one, other, cov_x) / jnp.sqrt(jnp.where(lives, sizes, 1.0))
+    return jnp.where(lives, jnp.maximum(1.0 - cosine, 0.0), 0.0)

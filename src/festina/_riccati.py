@@ -1,0 +1,191 @@
+"""The flow of a λ-balanced two-layer linear network on white inputs, in closed form.
+
+With Q = [W₁ᵀ; W₂], W₂ᵀW₂ − W₁W₁ᵀ = λI and Σˣ = I, gradient flow is dQ/dt = F Q − ½ Q QᵀQ with the constant
+F = [[−λ/2, Σᵀ], [Σ, λ/2]]. Hence, in the eigenbasis of F (rates Λ, K = OᵀQ),
+
+    K(t) = e^(Λt) K₀ C(t)^(−ᵀ),      C Cᵀ = 1 + K₀ᵀ Φ K₀,      Φ = (e^(2Λt) − 1)/(2Λ),
+
+up to a rotation of the hidden units, which no observable sees. C is the Cholesky factor; in this gauge
+
+    dK/dt = Λ K − K (½ diag + strictly upper part of KᵀK).
+
+Evaluated as it stands this is lost at Λt ≈ 10. Here the rows of K₀ are sorted by falling Λ and K₀ is
+rotated into staircase form once: column j then begins at a pivot row p_j, so that all entries of e^(Λt) K₀
+are bounded once column j is divided by e^(Λ_pj t), at every t. A row that depends on the rows above it, up
+to rounding, has no pivot: what is zero in exact arithmetic stays zero, and a start that lacks a mode does not
+find it by rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ._noun import noun
+
+ABSENT = 1e-13  # what a row adds to the rows above it, relative to the largest row; below there is only rounding
+STEEP = 1e-3  # a pivot this much smaller than its column makes the squares of Cholesky lose digits
+PANEL = 25  # triangles up to this size are inverted by LAPACK, larger ones by blocks
+
+
+@noun
+class Flow:
+    """The eigenbasis of F, and a start in it.
+
+    Rows of the eigenbasis: the learned combinations (rate +√(s² + λ²/4), falling), the unpaired inputs or
+    outputs (rate ±λ/2), then the forgotten combinations. `stairs` is K₀ᵀ, (hidden, row).
+    """
+
+    left: Any  # (out, out), singular vectors of Σ, all of them
+    right: Any  # (in, in)
+    singular_values: Any  # (mode,)
+    smaller: Any  # (mode,): share of W₁ in a learned combination, (G − HG)/√2
+    larger: Any  # (mode,): share of W₂, (G + HG)/√2
+    rates: Any  # (row,)
+    stairs: Any
+    pivots: Any  # (hidden,): the row at which each column begins; −1 if the column is empty
+    gentle: Any  # no pivot is much smaller than its column
+
+
+@jax.jit
+def flow(target: Float[Array, "out in"], weights: Any, lam: Any) -> Flow:
+    """One singular value decomposition serves all times."""
+    d_out, d_in = target.shape
+    left, values, right_t = jnp.linalg.svd(target, full_matrices=True)
+    right = right_t.T
+    speed = jnp.hypot(values, lam / 2)
+    # [saxe_slides] prints H with the square root of a difference, which underflows for small λ.
+    both = speed + values
+    tilt = jnp.where(both > 0, lam / 2 / jnp.where(both > 0, both, 1.0), 0.0)
+    norm = jnp.sqrt(2 * (1 + tilt**2))
+    smaller, larger = (1 - tilt) / norm, (1 + tilt) / norm
+    unpaired = jnp.full(abs(d_out - d_in), jnp.sign(d_out - d_in) * lam / 2)
+    rates = jnp.concatenate([speed, unpaired, -speed[::-1]])
+    first, last = weights
+    rows = _rows(right.T @ first.T, left.T @ last, smaller, larger)
+    stairs, pivots = _staircase(rows)
+    at_pivot = jnp.take_along_axis(jnp.abs(stairs), jnp.maximum(pivots, 0)[None], axis=0)[0]
+    gentle = jnp.all((pivots < 0) | (at_pivot > STEEP * jnp.max(jnp.abs(stairs), axis=0)))
+    return Flow(left, right, values, smaller, larger, rates, stairs.T, pivots, gentle)
+
+
+def _rows(first: Any, last: Any, smaller: Any, larger: Any) -> Any:
+    """[W₁ᵀ; W₂] in the singular vectors of Σ → the eigenbasis of F, (row, hidden)."""
+    count = len(smaller)
+    learned = smaller[:, None] * first[:count] + larger[:, None] * last[:count]
+    forgotten = smaller[:, None] * last[:count] - larger[:, None] * first[:count]
+    return jnp.concatenate([learned, first[count:], last[count:], forgotten[::-1]])
+
+
+def _staircase(rows: Float[Array, "row hidden"]) -> tuple[Any, Any]:
+    """The rows in a hidden basis in which each new direction takes the next column, and the pivots."""
+    hidden = rows.shape[1]
+    floor = ABSENT * jnp.max(jnp.linalg.norm(rows, axis=1))
+    columns = jnp.arange(hidden)
+
+    def add(carry, item):
+        basis, used, pivots = carry
+        index, row = item
+        along = basis @ row
+        rest = row - along @ basis
+        again = basis @ rest  # twice is enough: Gram and Schmidt lose digits the first time
+        rest, along = rest - again @ basis, along + again
+        size = jnp.sum(rest**2)
+        new = (size > floor**2) & (used < hidden)
+        length = jnp.sqrt(jnp.where(new, size, 1.0))
+        here = (columns == used) & new
+        basis = jnp.where(here[:, None], rest / length, basis)
+        pivots = jnp.where(here, index, pivots)
+        return (basis, used + new, pivots), jnp.where(here, length, along)
+
+    first = (jnp.zeros((hidden, hidden), rows.dtype), 0, jnp.full(hidden, -1))
+    (_, _, pivots), stairs = jax.lax.scan(add, first, (jnp.arange(len(rows)), rows))
+    return stairs, pivots
+
+
+def states(flow: Flow, times: Float[Array, " time"]) -> Float[Array, "time hidden row"]:
+    """Kᵀ at every time."""
+    careful = lambda times: jax.lax.map(lambda t: _state(flow, t, _by_qr), times)  # noqa: E731
+    quick = lambda times: jax.lax.map(lambda t: _state(flow, t, _by_cholesky), times)  # noqa: E731
+    return jax.lax.cond(flow.gentle, quick, careful, times)
+
+
+def _state(flow: Flow, time: Any, factor_inverse: Any) -> Any:
+    rates = flow.rates
+    growth = jnp.maximum(rates, 0) * time
+    still = rates == 0
+    fading = -jnp.expm1(-2 * jnp.abs(rates) * time) / jnp.where(still, 1.0, 2 * jnp.abs(rates))
+    root = jnp.where(still, time, fading)  # Φ = root × e^(2 growth)
+    reference = jnp.where(flow.pivots >= 0, growth[jnp.maximum(flow.pivots, 0)], 0.0)
+    # Rows above the pivot are zero, so no exponent that counts is positive.
+    lifted = flow.stairs * jnp.exp(jnp.minimum(growth - reference[:, None], 0.0))
+    one = jnp.exp(-reference)
+    scale = 1 / jnp.sqrt(one**2 + jnp.sum(lifted**2 * root, axis=1))
+    lifted = lifted * scale[:, None]
+    inverse = factor_inverse(lifted, root, one * scale, flow.gentle)
+    return inverse @ (lifted * jnp.exp(jnp.minimum(rates, 0) * time))
+
+
+def _by_cholesky(lifted: Any, root: Any, one: Any, gentle: Any) -> Any:
+    gram = (lifted * root) @ lifted.T + jnp.diag(one**2)
+    # The other branch of a batched condition is computed too: it must not divide by zero.
+    gram = jnp.where(gentle, gram, jnp.eye(len(one), dtype=gram.dtype))
+    return _inverse_of_triangle(jax.lax.linalg.cholesky(gram, symmetrize_input=False))
+
+
+def _by_qr(lifted: Any, root: Any, one: Any, gentle: Any) -> Any:
+    # Zero slope at time 0, where √ has none.
+    some = root > 0
+    tall = jnp.concatenate([(lifted * jnp.where(some, jnp.sqrt(jnp.where(some, root, 1.0)), 0.0)).T, jnp.diag(one)])
+    tall = jnp.where(gentle, jnp.eye(*tall.shape, dtype=tall.dtype), tall)
+    upper = jnp.linalg.qr(tall, mode="r")
+    sign = jnp.where(jnp.diagonal(upper) < 0, -1.0, 1.0)
+    return _inverse_of_triangle((upper * sign[:, None]).T)
+
+
+def _inverse_of_triangle(lower: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    # LAPACK's threads for one large triangular solve cost more than the solve; products do not.
+    size = lower.shape[0]
+    if size <= PANEL:
+        eye = jnp.eye(size, dtype=lower.dtype)
+        return jax.lax.linalg.triangular_solve(lower, eye, left_side=True, lower=True)
+    half = size // 2
+    above, below = _inverse_of_triangle(lower[:half, :half]), _inverse_of_triangle(lower[half:, half:])
+    corner = -(below @ lower[half:, :half]) @ above
+    return jnp.block([[above, jnp.zeros((half, size - half), lower.dtype)], [corner, below]])
+
+
+def start(flow: Flow) -> Float[Array, "hidden row"]:
+    """Kᵀ at time 0."""
+    return flow.stairs
+
+
+def field(flow: Flow, state: Float[Array, "hidden row"]) -> Float[Array, "hidden row"]:
+    """dKᵀ/dt in the gauge of the Cholesky factor."""
+    gram = state @ state.T
+    gauge = jnp.tril(gram, -1) + 0.5 * jnp.diag(jnp.diagonal(gram))
+    return state * flow.rates - gauge @ state
+
+
+def factors(flow: Flow, states: Float[Array, "*time hidden row"]) -> tuple[Any, Any]:
+    """W₁ and W₂ᵀ in the singular vectors of Σ: (…, hidden, in) and (…, hidden, out)."""
+    count, d_in, d_out = len(flow.singular_values), flow.right.shape[0], flow.left.shape[0]
+    learned = states[..., :count]
+    unpaired = states[..., count : states.shape[-1] - count]
+    forgotten = states[..., states.shape[-1] - count :][..., ::-1]
+    first = learned * flow.smaller - forgotten * flow.larger
+    last = learned * flow.larger + forgotten * flow.smaller
+    if d_in > d_out:
+        first = jnp.concatenate([first, unpaired], axis=-1)
+    if d_out > d_in:
+        last = jnp.concatenate([last, unpaired], axis=-1)
+    return first, last
+
+
+def weights(flow: Flow, states: Float[Array, "*time hidden row"]) -> tuple[Any, Any]:
+    """W₁ and W₂ up to a rotation of the hidden units; leading axes are kept."""
+    first, last = factors(flow, states)
+    return first @ flow.right.T, flow.left @ jnp.swapaxes(last, -1, -2)

@@ -1,0 +1,191 @@
+"""Tasks one after another: the stages of a setup, and trajectories joined over them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import _kernel, _objective, _observables
+from ._errors import NoTheory, UnknownName
+from ._precision import in_double
+from ._setup import Discrete, Setup
+from ._spec import to_spec
+from ._trajectory import Trajectory
+from .inits import Given
+
+FORGETTING = "forgetting"  # of each task: its loss above the one that it was left with
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One task of a sequence: its setup on its own clock, and which of its times belong to the whole grid."""
+
+    setup: Setup
+    begins: float
+    kept: np.ndarray
+
+    @property
+    def hands_on(self) -> bool:
+        return not self.kept.all()
+
+
+@dataclasses.dataclass(frozen=True)
+class Before:
+    """What a stage has from those before it: weights to go on with, the very first ones, the losses of all tasks."""
+
+    tasks: tuple[Any, ...]
+    weights: Any = None
+    start: Any = None
+
+
+def stages(setup: Setup) -> tuple[Stage, ...]:
+    """A setup per task, until the grid ends; all but the last also have the time at which they hand on."""
+    starts = np.asarray(setup.rule.on_clock(setup.task.starts))
+    times = np.asarray(setup.times)
+    found = []
+    for k, task in enumerate(setup.task.tasks):
+        ends = starts[k + 1] if k + 1 < len(starts) else np.inf
+        own = times[(times >= starts[k]) & (times < ends)] - starts[k]
+        last = bool(ends > times[-1])
+        grid = own if last else np.append(own, ends - starts[k])
+        found.append(Stage(setup.replace(task=task, times=grid), float(starts[k]), np.arange(len(grid)) < len(own)))
+        if last:
+            break
+    return tuple(found)
+
+
+def trained(setup: Setup, observe: str | Iterable[str] | None, train: Callable[..., Any]) -> Trajectory:
+    """Every stage trained from where the one before ended; `train(setup, names, before)` is that of one task."""
+    asked = (observe,) if isinstance(observe, str) else observe if observe is None else tuple(observe)
+    names = asked and tuple(dict.fromkeys("task_loss" if name == FORGETTING else name for name in asked))
+    names = _observables.checked_names(names, setup)
+    full_batch = not isinstance(setup.rule, Discrete) or setup.rule.full_batch
+    before = Before(tuple(_objective.evidence(setup.net, task, full_batch=full_batch) for task in setup.task.tasks))
+    done, parts = [], []
+    for stage in stages(setup):
+        part, before = train(stage.setup, names, before=before)
+        done, parts = [*done, stage], [*parts, part]
+        if part.provenance["interrupted"]:
+            break
+    values = {name: functools.partial(_concatenated, done, parts, name) for name in parts[0]}
+    axes = dict(parts[0].axes)
+    if asked and FORGETTING in asked:
+        values[FORGETTING] = functools.partial(_forgotten, done, [part["task_loss"] for part in parts])
+        axes[FORGETTING] = axes["task_loss"]
+    return _joined(setup, done, parts, values, axes)
+
+
+def solved(setup: Setup, asked: tuple[str, ...], seed: int, solve: Callable[[Setup], Trajectory]) -> Trajectory:
+    """Every stage solved from the weights that the one before ends with."""
+    done, parts, init = stages(setup), [], setup.init
+    for stage in done:
+        part = solve(stage.setup.replace(init=init))
+        parts.append(part)
+        if stage.hands_on:
+            init = Given(_handed_on(part, len(parts)))
+    shared = [name for name in parts[0] if all(name in part for part in parts)]
+    values: dict[str, Any] = {name: functools.partial(_concatenated, done, parts, name) for name in shared}
+    axes = {name: parts[0].axes[name] for name in shared}
+    if {"input_representation", "output_representation"} <= set(shared) and setup.net.depth == 2:
+        # Each stage by itself counts from its own start.
+        grams = (values["input_representation"], values["output_representation"])
+        values["kernel_distance"] = functools.partial(_kernel_distance, setup, setup.weights(seed), *grams)
+    else:
+        values.pop("kernel_distance", None)
+    if "map" in shared:
+        losses = functools.cache(lambda: [_losses(setup, part["map"]) for part in parts])
+        values["task_loss"] = lambda: np.concatenate([v[s.kept] for s, v in zip(done, losses(), strict=True)])
+        values[FORGETTING] = lambda: _forgotten(done, [loss[None] for loss in losses()])[0]
+        axes |= dict.fromkeys(("task_loss", FORGETTING), ("time", "task"))
+    joined = _joined(setup, done, parts, values, axes)
+    for name in asked:
+        if name not in values:
+            raise UnknownName.among(f"observable of {joined.source}", name, values)
+        joined[name]
+    return joined
+
+
+def _handed_on(part: Trajectory, number: int) -> Any:
+    end = part.end_weights()
+    if end is None:
+        raise NoTheory(
+            f"{part.source} does not know the weights that task {number} ends with",
+            "a theory that hands weights on to the next task",
+            "use BalancedRiccati, or train the sequence with simulate",
+        )
+    return end
+
+
+def _joined(
+    setup: Setup, done: Sequence[Stage], parts: Sequence[Trajectory], values: dict[str, Any], axes: dict[str, Any]
+) -> Trajectory:
+    count = sum(int(stage.kept[: len(part.times)].sum()) for stage, part in zip(done, parts, strict=True))
+    facts = [part.provenance for part in parts]
+    numbered = [
+        {**assumption, "name": f"task {k + 1}: {assumption['name']}"}
+        for k, fact in enumerate(facts)
+        for assumption in fact.get("assumptions", ())
+    ]
+    notes = [f"task {k + 1}: {fact['note']}" for k, fact in enumerate(facts) if fact.get("note")]
+    own = {"setup": functools.partial(to_spec, setup), "note": "; ".join(notes)}
+    if numbered:
+        own |= {"assumptions": numbered, "exact": all(fact["exact"] for fact in facts)}
+    if "seconds" in facts[0]:
+        seconds = sum(fact["seconds"] for fact in facts)
+        own |= {"seconds": seconds, "interrupted": any(fact["interrupted"] for fact in facts)}
+    names = [f"task {k + 1}" for k in range(len(setup.task.tasks))]
+    return Trajectory(
+        np.asarray(setup.times)[:count],
+        values,
+        axes,
+        " → ".join(dict.fromkeys(part.source for part in parts)),
+        {**facts[0], **own},
+        {**parts[0].coordinates, "task": names},
+    )
+
+
+def _concatenated(done: Sequence[Stage], parts: Sequence[Trajectory], name: str) -> np.ndarray:
+    axis = parts[0].axes[name].index("time")
+    pieces = [np.compress(s.kept[: len(p.times)], p[name], axis=axis) for s, p in zip(done, parts, strict=True)]
+    return np.concatenate(pieces, axis=axis)
+
+
+def _forgotten(done: Sequence[Stage], losses: Sequence[Any]) -> np.ndarray:
+    """(seed, time, task) over the whole grid, from the losses of every stage, its end included."""
+    pieces: list[np.ndarray] = []
+    left: list[np.ndarray] = []  # (seed,): the loss with which each task was left
+    for stage, loss in zip(done, losses, strict=True):
+        rise = np.zeros_like(loss)
+        for task, ended in enumerate(left):
+            rise[..., task] = loss[..., task] - ended[:, None]
+        pieces.append(rise[:, stage.kept[: loss.shape[1]]])
+        left.append(loss[:, -1, len(left)])
+    return np.concatenate(pieces, axis=1)
+
+
+@in_double
+def _losses(setup: Setup, maps: Any) -> Any:
+    """(time, task): the loss of every task under the predicted map."""
+
+    def one(task):
+        error = maps - task.target()
+        return task.floor() + 0.5 * jnp.einsum("toi,ij,toj->t", error, task.cov_x, error)
+
+    return jnp.stack([one(task) for task in setup.task.tasks], axis=1)
+
+
+def _kernel_distance(setup: Setup, start: Any, inner: Callable, outer: Callable) -> Any:
+    """From the kernel before the first task."""
+
+    def each(cov_x, start, inner, outer):
+        begun = _kernel.tangent(start)
+        now = jax.vmap(lambda a, b: _kernel.distance(begun, _kernel.two_layers(a, b), cov_x))
+        return now(jnp.asarray(inner), jnp.asarray(outer))
+
+    return in_double(each)(setup.task.tasks[0].cov_x, start, inner(), outer())

@@ -1,0 +1,62 @@
+"""Worlds: items shown one-hot, known by their similarity C = YᵀY/N, whose eigenvalues η and vectors have a formula.
+
+Features are scaled by 1/√N, so that the similarity does not depend on their number N. With infinitely
+many features y is the square root of C, and Σʸˣ has singular values √η/P for P items, with the eigenvectors of C
+as right vectors. With N sampled features the spectrum is off by order N^(−1/2), and degenerate levels split.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.linalg import helmert
+
+from .._errors import BadInput
+from .._noun import whole
+from .._setup import Task
+from .own_data import from_arrays
+
+Draw = Callable[[np.random.Generator, int], np.ndarray]
+
+
+def world(
+    eigenvalues: np.ndarray,
+    vectors: np.ndarray,
+    *,
+    features: int | None,
+    seed: int,
+    items: Sequence[str] | None = None,
+    draw: Draw | None = None,
+) -> Task:
+    """The task of a similarity with these eigenvalues (mode,) and orthonormal vectors (item, mode).
+
+    `draw(rng, N)` gives N features of unit scale, (item, N); they are Gaussian unless it is given.
+    """
+    seed = whole(seed, "seed", least=0)
+    order = np.argsort(-eigenvalues, kind="stable")
+    eigenvalues, vectors = eigenvalues[order], vectors[:, order]
+    root = vectors * np.sqrt(eigenvalues) @ vectors.T
+    count = len(root)
+    names = [f"item {i}" for i in range(count)] if items is None else items
+    if features is not None:
+        number = whole(features, "features")
+        rng = np.random.default_rng(seed)
+        drawn = root @ rng.normal(size=(count, number)) if draw is None else draw(rng, number)
+        return from_arrays(np.eye(count), drawn / np.sqrt(number), items=names, inputs=names)
+    task = from_arrays(np.eye(count), root, items=names, inputs=names)
+    return dataclasses.replace(task, stated_spectrum=np.sqrt(eigenvalues) / count, stated_vectors=vectors)
+
+
+def contrasts_of(count: int) -> np.ndarray:
+    """Orthonormal contrasts between `count` things, (thing, contrast): each against the mean of those before it."""
+    return helmert(count).T
+
+
+def counts(value: Any, argument: str) -> tuple[int, ...]:
+    """A whole number, or a list of them, as a tuple."""
+    if isinstance(value, (str, bytes)) or not (isinstance(value, (int, np.integer)) or hasattr(value, "__iter__")):
+        raise BadInput(f"{argument} = {value!r}", "whole numbers", f"give a list such as {argument}=(4, 2, 2)")
+    return tuple(whole(number, argument) for number in ((value,) if isinstance(value, (int, np.integer)) else value))

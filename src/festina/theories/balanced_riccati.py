@@ -1,0 +1,163 @@
+"""The whole of a λ-balanced two-layer linear network on white inputs, in closed form, for every shape.
+
+If W₂ᵀW₂ − W₁W₁ᵀ = λI and Σˣ = κI, then Q = [W₁ᵀ; W₂] obeys a Riccati equation, dQ/dt = F Q − ½ QQᵀQ with
+F = [[−λ/2, Σᵀ], [Σ, λ/2]] (κ = 1), and [saxe_slides, eqs. 13-15] [domine2025, theorem 4.3] [braun2022, theorem 3.1]
+
+    QQᵀ(t) = e^(Ft) Q₀ [1 + Q₀ᵀ Φ Q₀]⁻¹ Q₀ᵀ e^(Ft),      Φ = (e^(2Ft) − 1)/(2F).
+
+Its blocks are the representations W₁ᵀW₁ and W₂W₂ᵀ and the map W₂W₁; the tangent kernel is made of them. λ = 0 may
+be rich or lazy, large |λ| is lazy or delayed: see `experiments`. `festina._riccati` says how it is evaluated.
+
+It ends at QQᵀ = Σ 2Λ o oᵀ over the pivots of the start with Λ > 0: the modes that the start can reach. A start
+that lacks a direction (a square net with λ = 0 whose determinant has the wrong sign; the reversal of a learned
+task) stays at a saddle for ever. Training finds its way out by rounding alone, at a time that means nothing.
+
+Symbols: Σ = Σʸˣ/κ; s, its singular values; Λ = ±√(s² + λ²/4), ±λ/2, the eigenvalues of F, and o its vectors; λ, the
+balance: positive if the read-out is the larger layer.
+
+Convention: τ = 1. For Σˣ = κI the same holds with Σʸˣ/κ and κt.
+
+Errata. The slides print the last term of eq. 15 as (e^(λ⊥t) − 1)/λ⊥; it is (e^(2λ⊥t) − 1)/(2λ⊥), which matters
+for N_i ≠ N_o. They print H as the root of a difference, which underflows below λ ≈ 1e−8. Published statements ask
+for N_h = min(N_i, N_o), full rank and an invertible B; none is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _riccati
+from .._balance import balance
+from .._linalg import Modes
+from .._noun import noun
+from .._precision import in_double
+from .._setup import Setup
+from ._linear import chain_assumption, horizon_assumption, two_layers_assumption, unlearnable, weight_readouts
+from .base import Approach, Assumption, Readout, Theory, smooth_training
+
+__all__ = ["BalancedRiccati"]
+
+
+@noun
+class RiccatiConstants:
+    """A flow, and what the readouts need besides."""
+
+    flow: _riccati.Flow
+    variance: Any
+    modes: Modes
+    weights: Any
+    floor: Any
+    cov_x: Any
+    x: Any
+
+
+def _map(constants: RiccatiConstants, states: Any) -> Any:
+    first, last = _riccati.weights(constants.flow, states)
+    return last @ first
+
+
+def _loss(constants: RiccatiConstants, states: Any) -> Any:
+    # In the singular vectors of the target, where it is diagonal: two products less.
+    first, last = _riccati.factors(constants.flow, states)
+    seen = jnp.swapaxes(last, -1, -2) @ first
+    values = constants.flow.singular_values
+    target = jnp.zeros(seen.shape[-2:], seen.dtype).at[jnp.arange(len(values)), jnp.arange(len(values))].set(values)
+    return constants.floor + 0.5 * constants.variance * jnp.sum((seen - target) ** 2, axis=(-1, -2))
+
+
+def _layers(constants: RiccatiConstants, states: Any) -> tuple[Any, Any]:
+    return _riccati.weights(constants.flow, states)
+
+
+@noun
+class BalancedRiccati(Theory):
+    """Map, representations and tangent kernel of a λ-balanced two-layer linear network on white inputs; exact."""
+
+    reference = {"saxe_slides": "eqs. 13-15", "domine2025": "theorem 4.3", "braun2022": "theorem 3.1"}
+    approach = Approach("lr", (0.04, 0.02, 0.01), order=1)
+    readouts = {
+        "loss": Readout((), _loss),
+        "map": Readout(("feature", "input"), _map),
+        "modes": Readout(("mode",), lambda c, k: c.modes.strengths(_map(c, k))),
+        "outputs": Readout(("sample", "feature"), lambda c, k: jnp.einsum("si,toi->tso", c.x, _map(c, k))),
+        **weight_readouts(_layers),
+    }
+
+    @classmethod
+    def example(cls) -> Setup:
+        from .. import inits, nets, tasks
+
+        task = tasks.regression(d_in=5, d_out=3, samples=12, seed=1)
+        return Setup(task, nets.DeepLinear(hidden=4), inits.Balanced(-0.7, 0.3), until=12.0, points=31)
+
+    def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
+        chain = chain_assumption(setup)
+        if not chain.holds or not (two := two_layers_assumption(setup)).holds:
+            return (chain,) if not chain.holds else (chain, two)
+        cov_x, weights = np.asarray(setup.task.cov_x), setup.weights(seed)
+        variance = np.trace(cov_x) / len(cov_x)
+        lam, residual = balance(weights)
+        sizes = [np.linalg.norm(w, 2) ** 2 for w in weights]
+        values = np.linalg.norm(setup.task.cov_yx, 2) / variance if variance > 0 else 0.0
+        fastest = float(variance * max(sum(sizes), np.hypot(lam, 2 * values)))
+        white = np.linalg.norm(cov_x - variance * np.eye(len(cov_x))) / np.linalg.norm(cov_x)
+        return (
+            chain,
+            two,
+            *smooth_training(setup, lambda: fastest),
+            Assumption.at_most("white input", f"Σˣ = κI (nearest κ = {variance:.4g})", white, 1e-6),
+            Assumption.at_most(
+                "balanced",
+                f"W₂ᵀW₂ − W₁W₁ᵀ = λI (fitted λ = {lam:.4g}), residual relative to the layers",
+                residual / max(sum(sizes), np.finfo(float).tiny),
+                1e-6,
+            ),
+            horizon_assumption(setup, fastest),
+        )
+
+    def constants(self, setup: Setup, seed: Any) -> RiccatiConstants:
+        task, weights = setup.task, setup.weights(seed)
+        flow, variance = _flow(task.cov_yx, task.cov_x, weights)
+        return RiccatiConstants(flow, variance, setup.modes(seed), weights, task.floor(), task.cov_x, task.x)
+
+    def start(self, constants):
+        return _riccati.start(constants.flow)
+
+    def field(self, constants, state):
+        return constants.variance * _riccati.field(constants.flow, state)
+
+    def states(self, constants, times):
+        return _riccati.states(constants.flow, constants.variance * times)
+
+    def weights(self, constants, states):
+        return _layers(constants, states)
+
+    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
+        flow = self.constants(setup, seed).flow
+        values, hidden = flow.singular_values, flow.stairs.shape[0]
+        reached = np.isin(np.arange(len(values)), flow.pivots)
+        full = flow.pivots.max() if (flow.pivots >= 0).all() else len(flow.rates)
+        wanted = (values > 1e-12 * max(values.max(), np.finfo(float).tiny)) & ~reached
+        lacking, narrow = wanted & (np.arange(len(values)) < full), wanted & (np.arange(len(values)) > full)
+        fastest = float(np.max(flow.rates)) * float(np.trace(setup.task.cov_x)) / setup.task.d_in
+        escape = -np.log(np.finfo(float).eps) / fastest if fastest > 0 else np.inf
+        return (
+            *unlearnable(
+                lacking,
+                values,
+                "the start has no part in it that faster modes do not use, so that the flow stays at a saddle; in "
+                f"float64, training leaves it by rounding alone from t ≈ {escape:.3g} on, which predicts nothing",
+            ),
+            *unlearnable(narrow, values, f"only {hidden} modes fit through {hidden} hidden units"),
+        )
+
+
+@in_double
+@jax.jit
+def _flow(cov_yx: Any, cov_x: Any, weights: Any) -> tuple[_riccati.Flow, Any]:
+    variance = jnp.trace(cov_x) / cov_x.shape[0]
+    return _riccati.flow(cov_yx / variance, weights, balance(weights).lam), variance

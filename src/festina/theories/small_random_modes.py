@@ -1,0 +1,175 @@
+"""From small random weights, a two-layer linear network learns mode by mode, each from a start that can be computed.
+
+While everything is small, W₁ and W₂ᵀ grow only along x_k + y_k, with x_k = W₁(0) v_k and y_k = W₂(0)ᵀ u_k, at
+the rate s_k. The mode of largest s arrives first; it then fills its hidden direction, and the next ones grow
+in what is left. So mode k follows the sigmoid of [jarvis2025, eq. 7], an aligned start of [saxe2014, eq. 12],
+from
+
+    a_k = ¼ | P⊥ (x_k + y_k) |²,
+
+P⊥ projecting out the directions of the modes with larger s. Its mean over Gaussian weights of standard
+deviation σ is N_h σ²/2 for the first mode. Modes of equal s share a level: there a is the matrix
+¼ P⊥(x + y)(x + y)ᵀP⊥, and its eigenvectors are the modes.
+
+The error vanishes with the start: as σ for the map, or as a^((s_k − s_{k+1})/(s_k + s_{k+1})) if that is slower.
+
+Symbols: u, v, s, singular vectors and values of Σʸˣ; a, effective start of a mode; N_h, hidden units.
+
+Convention: τ = 1. The projection u_kᵀ W₂W₁ v_k and the top singular value of W₂W₁(0), both in use as starts, are
+not small corrections away: the former may even be negative. Without P⊥ the error does not vanish. For three
+layers or more no such formula is known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _chain
+from .._linalg import Modes, eigenvectors_within, levels
+from .._noun import noun
+from .._precision import in_double
+from .._setup import Setup
+from ._linear import (
+    MAP_READOUTS,
+    chain_assumption,
+    linear_assumptions,
+    two_layers_assumption,
+    unlearnable,
+    weight_readouts,
+)
+from .base import Approach, Assumption, Limit, Readout
+
+__all__ = ["SmallRandomModes"]
+
+
+@noun
+class SmallRandomConstants:
+    """Modes turned to the start within each level, and their effective starts."""
+
+    modes: Modes
+    effective: Any
+    fitted_modes: Modes  # those that training reports
+    weights: Any
+    floor: Any
+    cov_x: Any
+    x: Any
+
+
+@in_double
+def effective_starts(modes: Modes, weights: Any) -> tuple[Modes, Any]:
+    """The modes, turned within levels of equal s, and the strength from which each seems to start."""
+    first, last = (jnp.asarray(w) for w in weights)
+    seen = first @ modes.right + last.T @ modes.left  # (hidden, mode)
+    upper = jnp.linalg.qr(seen, mode="r")  # Gram and Schmidt, in order of falling s
+    count = len(modes.singular_values)
+    lower = jnp.zeros((count, count), seen.dtype).at[:, : upper.shape[0]].set(upper.T)
+    level = levels(modes.singular_values)
+    within = jnp.where(level[:, None] == level[None, :], lower, 0.0)
+    start = 0.25 * within @ within.T
+    turn = eigenvectors_within(level, start)
+    turned = Modes(modes.left @ turn, modes.right @ turn, modes.singular_values, modes.variances)
+    return turned, jnp.einsum("km,kl,lm->m", turn, start, turn)
+
+
+def _layers(constants: SmallRandomConstants, strengths: Any) -> tuple[Any, Any]:
+    live = strengths > 0
+    root = jnp.where(live, jnp.sqrt(jnp.where(live, strengths, 1.0)), 0.0)
+    modes = constants.modes
+    return root[:, :, None] * modes.right.T, modes.left * root[:, None, :]
+
+
+@noun
+class SmallRandomModes(Limit):
+    """Sigmoidal modes from the effective start of small random weights, two layers; the limit of small weights."""
+
+    reference = {"saxe2014": "eq. 12", "jarvis2025": "eq. 7"}
+    approach = Approach("scale", (1e-2, 3e-3, 1e-3), order=1)
+    readouts = {
+        **MAP_READOUTS,
+        "modes": Readout(("mode",), lambda c, a: c.fitted_modes.strengths(c.modes.matrix(a))),
+        **weight_readouts(_layers),
+    }
+
+    @classmethod
+    def example(cls) -> Setup:
+        return cls().turned(1e-3)
+
+    def turned(self, value: float) -> Setup:
+        from .. import inits, nets, tasks
+
+        rng = np.random.default_rng(1)
+        left, right = (np.linalg.qr(rng.normal(size=(4, 4)))[0][:, :3] for _ in range(2))
+        # Far apart, so that the slower error, of the passage near saddles, is not the larger one.
+        task = tasks.from_arrays(2 * np.eye(4), (left * [6.0, 1.0, 0.15]) @ right.T @ (2 * np.eye(4)))
+        until = -2.3 * np.log(value) / 0.15
+        return Setup(task, nets.DeepLinear(hidden=6), inits.SmallRandom(value), until=until, points=400, spacing="log")
+
+    def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
+        chain = chain_assumption(setup)
+        if not chain.holds or not (two := two_layers_assumption(setup)).holds:
+            return (chain,) if not chain.holds else (chain, two)
+        modes, weights = setup.modes(seed), setup.weights(seed)
+        targets = np.abs(modes.targets())
+        live = modes.singular_values > 1e-9 * modes.singular_values[0]
+        sizes = [np.linalg.norm(w, 2) ** 2 for w in weights]
+        effective = effective_starts(modes, weights)[1]
+
+        def fastest_rate():
+            return float(np.max(2 * modes.singular_values))
+
+        smallest = np.min(targets[live], initial=np.inf)
+        return (
+            chain,
+            two,
+            *linear_assumptions(setup, modes, fastest_rate),
+            Assumption.at_most(
+                "small start",
+                "the weights are small: |W|² relative to the smallest target",
+                max(sizes) / smallest,
+                0.05,
+            ),
+            Assumption.at_most(
+                "separated",
+                "each mode is learned before the next: the expected error of a stage",
+                _expected_error(modes, targets, effective, live),
+                0.5,
+            ),
+        )
+
+    def constants(self, setup: Setup, seed: Any) -> SmallRandomConstants:
+        task, weights, fitted = setup.task, setup.weights(seed), setup.modes(seed)
+        modes, effective = effective_starts(fitted, weights)
+        return SmallRandomConstants(modes, effective, fitted, weights, task.floor(), task.cov_x, task.x)
+
+    def start(self, constants):
+        return constants.effective
+
+    def field(self, constants, state):
+        modes = constants.modes
+        return _chain.field(state, modes.singular_values, modes.variances, 2)
+
+    def states(self, constants, times):
+        modes = constants.modes
+        numbers = (modes.singular_values, modes.variances, constants.effective)
+        return _chain.strength(*jnp.broadcast_arrays(times[:, None], *numbers), 2)
+
+    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
+        modes, hidden = setup.modes(seed), setup.net.hidden[0]
+        late = (np.arange(len(modes.singular_values)) >= hidden) & (
+            modes.singular_values > 1e-9 * modes.singular_values[0]
+        )
+        return unlearnable(late, modes.singular_values, f"only {hidden} modes fit through {hidden} hidden units")
+
+
+def _expected_error(modes: Modes, targets: Any, effective: Any, live: Any) -> float:
+    """The largest closest approach to the saddles between neighbouring levels, relative: a^((s − s')/(s + s'))."""
+    values = modes.singular_values
+    error = 0.0
+    for k in range(len(values) - 1):
+        gap = values[k] - values[k + 1]
+        if live[k + 1] and gap > 1e-9 * values[0]:
+            error = max(error, float((effective[k] / targets[k]) ** (gap / (values[k] + values[k + 1]))))
+    return error

@@ -1,0 +1,122 @@
+"""In a two-layer linear network that starts along the task's modes, each mode learns alone, whatever its balance.
+
+With W₁ = R diag(w₁) Vᵀ and W₂ = U diag(w₂) Rᵀ, the imbalance c = w₂² − w₁² of each mode is conserved, and its
+strength a = w₁ w₂ obeys [saxe2014, eq. 10] [kunin2024, eq. 4]
+
+    da/dt = √(c² + 4a²) (s − λ a).
+
+The integral of the pair (w₁, w₂) is elementary:
+
+    ρ = √(s² + (λc/2)²),  h = (λc/2)/(ρ + s),  v₊ ∝ (1 − h, 1 + h),  v₋ ∝ (−1 − h, 1 − h),  k± = v± · (w₁, w₂)(0),
+    (w₁, w₂)(t) = (v₊ k₊ + v₋ k₋ e) / √(e + λ (k₊² + k₋² e)(1 − e)/(2ρ)),      e = e^(−2ρt).
+
+c = 0 is the sigmoid of rate 2s; |c| → ∞ a pure exponential of rate |c| λ. Learning speeds up before it slows down
+if and only if |c| < s/(√2 λ). A negative product crosses zero and is learned, unless c = 0: then it is stuck.
+
+Symbols: s, singular value of Σʸˣ; λ, input variance of the mode; c, its imbalance; w₁, w₂, its layers.
+
+Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖². The published form in the ratio w₁/w₂ loses all digits as
+c → 0; this one does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _pair
+from .._linalg import chain_bases
+from .._noun import noun
+from .._setup import Setup
+from ._linear import (
+    MAP_READOUTS,
+    LinearConstants,
+    aligned_assumption,
+    chain_assumption,
+    grown,
+    horizon_assumption,
+    linear_assumptions,
+    linear_constants,
+    two_layers_assumption,
+    unlearnable,
+    weight_readouts,
+)
+from .base import Approach, Assumption, Readout, Theory
+
+__all__ = ["UnbalancedModes"]
+
+
+def _strengths(states: Any) -> Any:
+    return states[..., 0, :] * states[..., 1, :]
+
+
+@noun
+class UnbalancedModes(Theory):
+    """Independent modes of an aligned two-layer linear network of any balance; exact."""
+
+    reference = {"saxe2014": "eq. 10", "kunin2024": "eq. 4"}
+    approach = Approach("lr", (0.08, 0.04, 0.02), order=1)
+    readouts = {
+        **{
+            name: Readout(readout.axes, lambda c, w, read=readout.read: read(c, _strengths(w)))
+            for name, readout in MAP_READOUTS.items()
+        },
+        **weight_readouts(grown),
+        "layer_strengths": Readout(("layer", "mode"), lambda constants, states: states),
+    }
+
+    @classmethod
+    def example(cls) -> Setup:
+        from .. import inits, nets, tasks
+
+        task = tasks.hierarchy(levels=2)
+        modes = task.modes()
+        hidden = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 4)))[0]
+        weights = [0.02 * hidden @ modes.right.T, 0.3 * modes.left @ hidden.T]
+        return Setup(task, nets.DeepLinear(hidden=5), inits.Given(weights), until=24.0, points=31)
+
+    def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
+        chain = chain_assumption(setup)
+        if not chain.holds or not (two := two_layers_assumption(setup)).holds:
+            return (chain,) if not chain.holds else (chain, two)
+        modes = setup.modes(seed)
+        strengths, defect, _ = chain_bases(modes, setup.weights(seed))
+
+        def fastest_rate():
+            imbalance = np.abs(strengths[1] ** 2 - strengths[0] ** 2)
+            largest = np.maximum(np.abs(np.prod(strengths, axis=0)), np.abs(modes.targets()))
+            return float(np.max(np.hypot(imbalance, 2 * largest) * modes.variances))
+
+        return (
+            chain,
+            two,
+            *linear_assumptions(setup, modes, fastest_rate),
+            aligned_assumption(defect),
+            horizon_assumption(setup, fastest_rate()),
+        )
+
+    def constants(self, setup: Setup, seed: Any) -> LinearConstants:
+        return linear_constants(setup, seed)
+
+    def start(self, constants):
+        return chain_bases(constants.modes, constants.weights)[0]
+
+    def field(self, constants, state):
+        modes = constants.modes
+        return jnp.stack(_pair.field(modes.singular_values, modes.variances, *state))
+
+    def states(self, constants, times):
+        modes = constants.modes
+        pair = _pair.weights(times[:, None], modes.singular_values, modes.variances, *self.start(constants))
+        return jnp.stack(pair, axis=1)
+
+    def weights(self, constants, states):
+        return grown(constants, states)
+
+    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
+        modes = setup.modes(seed)
+        first, last = chain_bases(modes, setup.weights(seed))[0]
+        silent = (np.abs(first + last) <= 1e-13 * (np.abs(first) + np.abs(last))) & (modes.singular_values > 0)
+        return unlearnable(silent, modes.singular_values, "it starts at zero, or balanced with the opposite sign")
