@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ._errors import BadInput
 from ._noun import is_traced, real_array
-from ._precision import in_double
 
 
 class Balance(NamedTuple):
@@ -48,7 +48,7 @@ def balance(weights: Sequence[Any]) -> Balance:
             "matrices (out, in), each with as many columns as the one before has rows",
             "order them from the input on, transpose them, or take one seed of many",
         )
-    lams, residuals = in_double(imbalances)(layers)
+    lams, residuals = imbalances(layers)
     if len(layers) > 2:
         return Balance(lams, residuals)
     one = lams[0], residuals[0]
@@ -60,15 +60,17 @@ def imbalances(layers: Any, start: Any = None) -> tuple[Any, Any]:
 
     A layer may be a pair of matrix and bias; the bias does not count.
     """
+    xp = jnp if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(layers)) else np
     pairs = _differences(layers)
-    if start is not None:
-        changes = [now - then for now, then in zip(pairs, _differences(start), strict=True)]
-        return jnp.zeros(len(changes)), jnp.stack([jnp.linalg.norm(change) for change in changes])
-    lams = [jnp.trace(pair) / pair.shape[0] for pair in pairs]
-    rests = [pair - lam * jnp.eye(pair.shape[0], dtype=pair.dtype) for pair, lam in zip(pairs, lams, strict=True)]
-    return jnp.stack(lams), jnp.stack([jnp.linalg.norm(rest) for rest in rests])
+    if start is None:
+        lams = [xp.trace(pair) / pair.shape[0] for pair in pairs]
+    else:
+        pairs = [now - then for now, then in zip(pairs, _differences(start), strict=True)]
+        lams = [xp.zeros_like(pair[0, 0]) for pair in pairs]
+    rests = [pair - lam * xp.eye(pair.shape[0], dtype=pair.dtype) for pair, lam in zip(pairs, lams, strict=True)]
+    return xp.stack(lams), xp.stack([xp.linalg.norm(rest) for rest in rests])
 
 
 def _differences(layers: Any) -> list[Any]:
-    matrices = [jnp.asarray(layer[0] if isinstance(layer, (tuple, list)) else layer) for layer in layers]
+    matrices = [layer[0] if isinstance(layer, (tuple, list)) else layer for layer in layers]
     return [above.T @ above - below @ below.T for below, above in pairwise(matrices)]

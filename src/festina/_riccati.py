@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._noun import noun
+from ._noun import noun, static
 
 ABSENT = 1e-13  # what a row adds to the rows above it, relative to the largest row; below there is only rounding
 STEEP = 1e-3  # a pivot this much smaller than its column makes the squares of Cholesky lose digits
@@ -48,6 +48,7 @@ class Flow:
     stairs: Any
     pivots: Any  # (hidden,): the row at which each column begins; −1 if the column is empty
     gentle: Any  # no pivot is much smaller than its column
+    known_gentle: bool | None = static(default=None)  # the same, where it is known before compilation
 
 
 @jax.jit
@@ -108,9 +109,13 @@ def _staircase(rows: Float[Array, "row hidden"]) -> tuple[Any, Any]:
 
 def states(flow: Flow, times: Float[Array, " time"]) -> Float[Array, "time hidden row"]:
     """Kᵀ at every time."""
-    careful = lambda times: jax.lax.map(lambda t: _state(flow, t, _by_qr), times)  # noqa: E731
-    quick = lambda times: jax.lax.map(lambda t: _state(flow, t, _by_cholesky), times)  # noqa: E731
-    return jax.lax.cond(flow.gentle, quick, careful, times)
+
+    def each(factor_inverse):
+        return lambda times: jax.lax.map(lambda time: _state(flow, time, factor_inverse), times)
+
+    if flow.known_gentle is None:
+        return jax.lax.cond(flow.gentle, each(_by_cholesky), each(_by_qr), times)
+    return each(_by_cholesky if flow.known_gentle else _by_qr)(times)
 
 
 def _state(flow: Flow, time: Any, factor_inverse: Any) -> Any:

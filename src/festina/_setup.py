@@ -8,7 +8,6 @@ data are rows, `x` is (sample, d_in).
 from __future__ import annotations
 
 import abc
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -21,121 +20,9 @@ from ._errors import BadInput, UnknownName
 from ._linalg import Modes, shared_modes
 from ._noun import is_traced, noun, positive, real_array, static, whole
 from ._precision import in_double
+from ._task import Matrix, Task, TaskSequence, default_horizon
 
 Weights = Any  # a pytree of arrays; for a chain of layers a tuple of (out, in) matrices
-Matrix = Float[Array, "out in"] | Float[np.ndarray, "out in"]
-
-
-@noun
-class Task:
-    """What is to be learned: samples if there are any, exact second moments, names for the axes.
-
-    Build one with `festina.tasks`. `power` is ⟨‖y‖²⟩; without it losses are counted from the
-    lowest loss that a linear map can reach.
-    """
-
-    cov_yx: Matrix
-    cov_x: Matrix
-    x: Any = None
-    y: Any = None
-    power: Any = None
-    stated_spectrum: Any = None
-    stated_vectors: Any = None  # (input, mode): right singular vectors of the stated spectrum
-    items: tuple[str, ...] | None = static(default=None)
-    inputs: tuple[str, ...] | None = static(default=None)
-    features: tuple[str, ...] | None = static(default=None)
-    recipe: tuple[str, str] | None = static(default=None)
-
-    @property
-    def d_in(self) -> int:
-        return self.cov_yx.shape[1]
-
-    @property
-    def d_out(self) -> int:
-        return self.cov_yx.shape[0]
-
-    @property
-    def samples(self) -> int | None:
-        return None if self.x is None else self.x.shape[0]
-
-    def moments_only(self) -> Task:
-        """The same task without its samples: all that linear theory and most inits need."""
-        return dataclasses.replace(self, x=None, y=None, items=None)
-
-    def modes(self) -> Modes:
-        """Singular vectors of Σʸˣ that also diagonalise Σˣ where they can; see `Modes`."""
-        return in_double(shared_modes)(self.cov_yx, self.cov_x)
-
-    def spectrum(self) -> Any:
-        """Singular values of Σʸˣ, largest first: as stated by the task's theory, else by SVD."""
-        return self.modes().singular_values if self.stated_spectrum is None else self.stated_spectrum
-
-    def vectors(self) -> Any:
-        """Right singular vectors of Σʸˣ, (input, mode): as stated by the task's theory, else by SVD.
-
-        Inside a degenerate level any basis is right: compare projectors, never vectors.
-        """
-        return self.modes().right if self.stated_vectors is None else self.stated_vectors
-
-    def target(self) -> Any:
-        """The best linear map Σʸˣ (Σˣ)⁺."""
-        return _best_map(self.cov_yx, self.cov_x)
-
-    def floor(self) -> Any:
-        """The lowest loss that a linear map can reach (0 where ⟨‖y‖²⟩ is unknown)."""
-        return np.zeros(()) if self.power is None else _lowest_loss(self.power, self.target(), self.cov_yx)
-
-    def __repr__(self) -> str:
-        size = "moments only" if self.samples is None else f"{self.samples} samples"
-        return f"Task({self.recipe[0] if self.recipe else 'own data'}: {self.d_in} → {self.d_out}, {size})"
-
-
-@in_double
-def _best_map(cov_yx: Any, cov_x: Any) -> Any:
-    return jnp.asarray(cov_yx) @ jnp.linalg.pinv(jnp.asarray(cov_x), hermitian=True)
-
-
-@in_double
-def _lowest_loss(power: Any, target: Any, cov_yx: Any) -> Any:
-    return 0.5 * (jnp.asarray(power) - jnp.sum(jnp.asarray(target) * cov_yx))
-
-
-@noun
-class TaskSequence:
-    """Tasks that follow each other; build one with `festina.tasks.sequence`.
-
-    Task k is trained for `durations[k]` units of time from the end of the one before; the last one goes on for
-    as long as the run does. At the very time of a switch the new task counts.
-    """
-
-    tasks: tuple[Task, ...]
-    durations: tuple[Any, ...]
-
-    @property
-    def d_in(self) -> int:
-        return self.tasks[0].d_in
-
-    @property
-    def d_out(self) -> int:
-        return self.tasks[0].d_out
-
-    @property
-    def samples(self) -> int | None:
-        counts = {task.samples for task in self.tasks}
-        return counts.pop() if len(counts) == 1 else None
-
-    @property
-    def starts(self) -> Any:
-        """The time at which each task begins."""
-        return np.concatenate([[0.0], np.cumsum(self.durations)[:-1]])
-
-    def moments_only(self) -> Task:
-        """The first task's moments: what an init may look at."""
-        return self.tasks[0].moments_only()
-
-    def __repr__(self) -> str:
-        parts = (f"{task!r} for {span:g}" for task, span in zip(self.tasks, self.durations, strict=True))
-        return f"TaskSequence({', '.join(parts)})"
 
 
 class Net(abc.ABC):
@@ -166,6 +53,8 @@ class Net(abc.ABC):
 
 class Init(abc.ABC):
     """The law of the initial weights."""
+
+    random: ClassVar[bool] = True
 
     @abc.abstractmethod
     def draw(self, key: Any, net: Net, task: Task) -> Weights:
@@ -216,7 +105,8 @@ class Setup:
 
     The grid is given as `times`, or as `until` with `points` and `spacing`, or as `until`
     with `every` (steps of the rule). Without any of them it runs linearly to twelve time
-    constants of the slowest mode, or through all tasks of a sequence. `setup.times` are these times on the rule's clock.
+    constants of the slowest mode, or through all tasks of a sequence. `setup.times` are these
+    times on the rule's clock.
     """
 
     task: Any
@@ -272,13 +162,18 @@ class Setup:
         if unknown:
             raise UnknownName.among("part of a Setup", unknown.pop(), grid | set(parts))
         kept = {} if grid & set(changes) else {"times": self.requested_times}
-        return Setup(**{name: getattr(self, name) for name in parts} | kept | changes)
+        other = Setup(**{name: getattr(self, name) for name in parts} | kept | changes)
+        if not {"task", "net", "init"} & set(changes):
+            object.__setattr__(other, "_memory", self.__dict__.setdefault("_memory", {}))
+        return other
 
     def weights(self, seed: Any = 0) -> Weights:
         """The initial weights that seed draws, in float64."""
         return self._remembered("weights", seed, self._draw)
 
     def _draw(self, seed: Any) -> Weights:
+        if not self.init.random:
+            return in_double(self.init.draw)(None, self.net, self.task.moments_only())
         seeds = jnp.asarray([seed]) if is_traced(seed) else np.asarray([seed])
         drawn = draws(self.init, self.net, self.task.moments_only(), seeds)
         return jax.tree.map(lambda leaf: leaf[0], drawn)
@@ -333,7 +228,7 @@ _EXAMPLES = {
 
 @in_double
 def draws(init: Init, net: Net, task: Task, seeds: Any) -> Weights:
-    """Initial weights with a leading seed axis; not compiled as a whole, since it runs once per setup."""
+    """Initial weights with a leading seed axis; not compiled as a whole, which takes longer than it saves."""
     return jax.vmap(lambda seed: init.draw(jax.random.key(seed), net, task))(jnp.asarray(seeds))
 
 
@@ -390,19 +285,6 @@ def _checked_times(times: Any, until: float | None) -> Any:
             "raise until, or drop the later times",
         )
     return grid
-
-
-def default_horizon(task: Task) -> float:
-    """Twelve time constants of the slowest mode."""
-    if is_traced(task):
-        raise BadInput(
-            "a traced task and no times", "an explicit grid under JAX transformations", "give times= or until="
-        )
-    modes = task.modes()
-    kept = modes.singular_values > 1e-6 * modes.singular_values[0]
-    if not kept.any():
-        return 1.0
-    return float(12 * np.max(np.maximum(1 / modes.singular_values[kept], 0.5 / modes.variances[kept])))
 
 
 def concrete(setup: Any, verb: str) -> None:

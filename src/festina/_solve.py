@@ -15,7 +15,6 @@ from collections.abc import Sequence as SequenceOfEntries
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from . import _sequence, theories
@@ -177,6 +176,7 @@ def _read_off_map(setup: Setup, seed: int, name: str, matrices: Any) -> Any:
     """An observable of the map, for a theory that predicts the map."""
     view = dataclasses.replace(view_of(setup, (name,)), modes=setup.modes(seed))
     read = OBSERVABLES[name].of_map
+    assert read is not None
     return in_double(jax.vmap(read, in_axes=(None, 0)))(view, matrices() if callable(matrices) else matrices)
 
 
@@ -230,9 +230,14 @@ def _constants(theory: Theory, setup: Setup, seed: int) -> Any:
     return theory.constants(setup, seed)
 
 
-@in_double
-def _predicted(theory: Theory, names: tuple[str, ...], constants: Any, times: Any) -> dict[str, Any]:
-    return _evaluated(theory, names, constants, times)
+def _predicted(theory: Theory, names: tuple[str, ...], constants: Any, times: np.ndarray) -> dict[str, Any]:
+    whole = len(times)
+    if theory.kind != "reduction":
+        # A few lengths serve all grids: compiling costs more than a last time computed twice.
+        whole = 2 ** (whole - 1).bit_length() if whole < CHUNK else -(-whole // CHUNK) * CHUNK
+    filled = np.concatenate([times, np.repeat(times[-1:], whole - len(times))])
+    values = in_double(_evaluated)(theory, names, constants, filled)
+    return {name: value[: len(times)] for name, value in values.items()}
 
 
 @functools.partial(jax.jit, static_argnames=("theory", "names"))
@@ -243,15 +248,10 @@ def _evaluated(theory: Theory, names: tuple[str, ...], constants: Any, times: An
         states = theory.states(constants, times)
         return {name: theory.readouts[name].read(constants, states) for name in names}
 
-    whole = len(times) // CHUNK * CHUNK
-    if theory.kind == "reduction" or whole <= CHUNK:
+    if theory.kind == "reduction" or len(times) <= CHUNK:
         return read(times)
-    chunks = jax.lax.map(read, times[:whole].reshape(-1, CHUNK))
-    joined = {name: value.reshape(whole, *value.shape[2:]) for name, value in chunks.items()}
-    if whole == len(times):
-        return joined
-    last = read(times[whole:])
-    return {name: jnp.concatenate([joined[name], last[name]]) for name in names}
+    chunks = jax.lax.map(read, times.reshape(-1, CHUNK))
+    return {name: value.reshape(len(times), *value.shape[2:]) for name, value in chunks.items()}
 
 
 @in_double

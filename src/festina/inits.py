@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -288,6 +288,7 @@ class Given(Init):
     """These weights, (out, in) each, whatever the seed."""
 
     weights: Any
+    random: ClassVar[bool] = False
 
     def __post_init__(self):
         if not isinstance(self.weights, (list, tuple)):

@@ -6,7 +6,8 @@ N_h = min(N_i, N_o); this is not needed. The gap grows with the product of the r
 fast layers. White inputs of any size κ are the same solution at another speed.
 
 What does not reproduce is the last term of eq. 15 of the slides, (e^(λ⊥t) − 1)/λ⊥: it is (e^(2λ⊥t) − 1)/(2λ⊥). This
-is harmless for N_i = N_o and for λ = 0, and wrong by more than the task itself otherwise.
+is harmless for N_i = N_o and for λ = 0. Where the larger layer must turn, sgn λ = sgn(N_o − N_i), the printed map is
+wrong by as much as the task itself; for the other sign the term is small.
 
 A balanced square network (λ = 0) cannot change the sign of the determinant of its map. With the wrong sign the flow
 ends at a saddle and gives up the weakest mode. Descent is not quite balanced, by an amount in proportion to its
@@ -33,6 +34,7 @@ REFERENCE = {
 }
 QUICK = dict(shapes=((4, 4, 4), (6, 3, 3)), lr=0.02, points=120)
 HALVINGS = 3  # rates lr, lr/2, lr/4
+LONGER = 4  # how much longer the network with the wrong sign is followed
 LARGE = 8.0  # eqs. 13-15 as they stand lose their digits where the largest exponent is beyond
 
 
@@ -63,35 +65,37 @@ def run(
             "a square shape, and one with N_h = N_o < N_i or N_h = N_i < N_o",
             "add the missing one",
         )
-    lams = [float(lam) for lam in real_array(lams, "lams", ndim=1)]
+    lams = real_array(lams, "lams", ndim=1).tolist()
+    if min(lams) >= 0 or max(lams) <= 0:
+        raise BadInput(f"lams = {lams}", "one below 0 and one above", "add the missing one")
     spectrum = (positive(strongest, "strongest"), positive(weakest, "weakest"))
     # Whole steps of the slowest rate, dense at the start, where large layers move.
     grid = np.concatenate([np.geomspace(lr, until, points // 2), np.linspace(0, until, points - points // 2)])
     times = np.unique(np.round(grid / lr)) * lr
 
     def fitted(shape, lam, variance=1.0, wrong_sign=False):
-        setup = _setup(shape, lam, variance, spectrum, scale, times, lr / 2 ** (HALVINGS - 1), seed)
-        return setup, _draw_of_sign(setup, seed, wrong_sign)
+        task, weights = _task(shape, variance, spectrum, seed), _start(shape, lam, scale, wrong_sign, seed)
+        finest = rules.GradientDescent(lr / 2 ** (HALVINGS - 1))
+        return Setup(task, nets.DeepLinear(shape[1]), inits.Given(weights), finest, times=times)
 
     runs = [(shape, lam) for shape in shapes for lam in lams if _possible(shape, lam)]
     setups, theories, found = {}, {}, {"label": [], "theory": [], "trained": [], "gap": [], "printed": [], "mended": []}
     for shape, lam in runs:
-        setup, draw = fitted(shape, lam)
-        label = f"{_name(shape)}, λ = {lam:g}"
-        theory, seen, gaps = _compared(setup, draw, lr)
-        found["label"].append(label)
+        setup = fitted(shape, lam)
+        theory, seen, gaps = _compared(setup, lr)
+        found["label"].append(f"{_name(shape)}, λ = {lam:g}")
         found["theory"].append(_loss(setup, theory["map"]))
         found["trained"].append(_loss(setup, seen))
         found["gap"].append(gaps)
-        found["printed"].append(_gap(as_printed(setup, draw, times, lam, printed=True), seen))
-        found["mended"].append(_gap(as_printed(setup, draw, times, lam, printed=False), theory["map"]))
-        setups[label], theories[label] = setup, theory
-    delayed = max((lam for lam in lams), key=lambda lam: lam * np.sign(uneven[2] - uneven[0]))
-    shown, draw = fitted(uneven, delayed)
-    large, scaled = f"{_name(uneven)}, λ = {delayed:g}, κ = {kappa:g}", fitted(uneven, delayed, kappa)
-    theories[large], _, scaled_gaps = _compared(*scaled, lr)
-    setups[large] = scaled[0]
-    sweep = [_compared(*fitted(square, lam), lr)[2] for lam in steep]
+        found["printed"].append(_gap(as_printed(setup, times, lam, printed=True), seen))
+        found["mended"].append(_gap(as_printed(setup, times, lam, printed=False), theory["map"]))
+        setups[_name(shape)], theories[_name(shape)] = setup, theory  # one of each shape, with its last λ
+    delayed = max(lams, key=lambda lam: lam * np.sign(uneven[2] - uneven[0]))
+    shown = fitted(uneven, delayed)
+    label = f"{_name(uneven)}, λ = {delayed:g}, κ = {kappa:g}"
+    setups[label] = fitted(uneven, delayed, kappa)
+    theories[label], _, scaled_gaps = _compared(setups[label], lr)
+    sweep = [_compared(fitted(square, lam), lr)[2] for lam in steep]
     import xarray
 
     data = xarray.Dataset(
@@ -107,8 +111,8 @@ def run(
             "lam": ("run", [lam for _, lam in runs]),
             "scaled_gap": ("rate", np.array(scaled_gaps)),
             "steep_gap": (("balance", "rate"), np.array(sweep)),
-            "eq15_printed": ("time", _loss(shown, as_printed(shown, draw, times, delayed, printed=True))),
-            "eq15_mended": ("time", _loss(shown, as_printed(shown, draw, times, delayed, printed=False))),
+            "eq15_printed": ("time", _loss(shown, as_printed(shown, times, delayed, printed=True))),
+            "eq15_mended": ("time", _loss(shown, as_printed(shown, times, delayed, printed=False))),
             **_obstruction(fitted, square, lr, setups, theories),
         },
         coords={
@@ -136,32 +140,45 @@ def _possible(shape, lam) -> bool:
     return lam == 0 or shape[1] <= (shape[2] if lam > 0 else shape[0])
 
 
-def _setup(shape, lam, variance, spectrum, scale, times, lr, seed) -> Setup:
-    """A task with evenly spaced singular values and random vectors, and a network of this shape."""
+def _task(shape, variance, spectrum, seed):
+    """Evenly spaced singular values, and random vectors of positive determinant."""
+    count = min(shape[0], shape[2])
+    left, right = _frames(np.random.default_rng([seed, 0, *shape]), shape[2], shape[0])
+    strongest, weakest = spectrum
+    target = left[:, :count] * np.linspace(strongest, weakest, count) @ right[:, :count].T
+    return tasks.from_moments(variance * target, variance * np.eye(shape[0]), variance * target @ target.T)
+
+
+def _start(shape, lam, scale, wrong_sign, seed):
+    """Layers with W₂ᵀW₂ − W₁W₁ᵀ = lam·I, as inits.Balanced draws them, whose determinants have a chosen sign."""
     inputs, hidden, outputs = shape
-    rng = np.random.default_rng([seed, *shape])
-    count = min(inputs, outputs)
-    left, right = (np.linalg.qr(rng.normal(size=(width, width)))[0][:, :count] for width in (outputs, inputs))
-    target = left * np.linspace(*spectrum, count) @ right.T
-    task = tasks.from_moments(variance * target, variance * np.eye(inputs), variance * target @ target.T)
-    return Setup(task, nets.DeepLinear(hidden), inits.Balanced(lam, scale), rules.GradientDescent(lr), times=times)
+    left, right, middle = _frames(np.random.default_rng([seed, 1, *shape]), outputs, inputs, hidden)
+    if wrong_sign:
+        left[:, 0] *= -1
+    count = min(shape)
+    used = np.where(np.arange(hidden) < count, 1.0, 0.0)
+    half = np.hypot(lam / 2, scale * used)
+    # Hidden directions without a part in the map belong to the larger layer.
+    first, last = np.sqrt(np.maximum(half - lam / 2, 0)), np.sqrt(np.maximum(half + lam / 2, 0))
+    into, out = min(inputs, hidden), min(outputs, hidden)
+    return [middle[:, :into] * first[:into] @ right[:, :into].T, left[:, :out] * last[:out] @ middle[:, :out].T]
 
 
-def _draw_of_sign(setup, seed, wrong) -> int:
-    """The first seed whose map has the target's determinant sign, or the wrong one; any where it does not matter."""
-    if setup.task.d_in != setup.task.d_out or setup.net.hidden[0] < setup.task.d_in:
-        return seed
-    wanted = np.linalg.slogdet(setup.task.target())[0] * (-1 if wrong else 1)
-    return next(k for k in range(seed, seed + 100) if np.linalg.slogdet(setup.net.map(setup.weights(k)))[0] == wanted)
+def _frames(rng, *widths):
+    """Random orthogonal matrices of determinant +1."""
+    frames = [np.linalg.qr(rng.normal(size=(width, width)))[0] for width in widths]
+    for frame in frames:
+        frame[:, 0] *= np.linalg.slogdet(frame)[0]
+    return frames
 
 
-def _compared(setup, draw, lr):
+def _compared(setup, lr):
     """Theory, the map in training at the finest rate, and the largest gap relative to the map at every rate."""
-    theory = solve(setup, "BalancedRiccati", seed=draw)
+    theory = solve(setup, "BalancedRiccati")
     gaps = []
     for halving in range(HALVINGS):
         slower = setup.replace(rule=rules.GradientDescent(lr / 2**halving))
-        seen = simulate(slower, [draw], "map")["map"][0]
+        seen = simulate(slower, [0], "map")["map"][0]
         gaps.append(_gap(theory["map"], seen))
     return theory, seen, gaps
 
@@ -176,13 +193,13 @@ def _loss(setup, maps):
     return 0.5 * variance * np.sum((maps - target) ** 2, axis=(1, 2))
 
 
-def as_printed(setup, draw, times, lam, printed):
+def as_printed(setup, times, lam, printed):
     """The map by eqs. 13-15 of the slides, evaluated as they stand; NaN where float64 cannot hold them.
 
     B, C and D are not printed; they are W₂ᵀU(G + HG) + W₁V(G − HG), W₂ᵀU(G − HG) − W₁V(G + HG) and W₂ᵀU⊥ + W₁V⊥
     at the start. With `printed` false the last term of eq. 15 is the right one.
     """
-    first, last = setup.weights(draw)
+    first, last = setup.weights()
     left, values, right = np.linalg.svd(setup.task.target())
     count, surplus = len(values), right.shape[0] - left.shape[0]
     speed = np.hypot(values, lam / 2)
@@ -213,21 +230,22 @@ def as_printed(setup, draw, times, lam, printed):
 
 
 def _obstruction(fitted, square, lr, setups, theories):
-    """The square network with the wrong sign: balanced, where it is stuck, and with λ of either sign, where it is not."""
-    setup, draw = fitted(square, 0.0, wrong_sign=True)
+    """The square network with the wrong sign: stuck where λ = 0, and free with λ of either sign."""
+    setup = fitted(square, 0.0, wrong_sign=True)
+    setup = setup.replace(times=LONGER * setup.times)
     label = f"{_name(square)}, λ = 0, wrong sign"
-    theory = solve(setup, "BalancedRiccati", seed=draw)
+    theory = solve(setup, "BalancedRiccati")
     setups[label], theories[label] = setup, theory
     slower = [setup.replace(rule=rules.GradientDescent(lr / 2**halving)) for halving in range(HALVINGS)]
-    seen = [_loss(setup, simulate(each, [draw], "map")["map"][0]) for each in slower]
-    free = []
-    for lam in (-5.0, 5.0):
-        other, start = fitted(square, lam, wrong_sign=True)
-        free.append(_loss(other, solve(other, "BalancedRiccati", seed=start)["map"])[-1])
+    free = [fitted(square, lam, wrong_sign=True) for lam in (-5.0, 5.0)]
     return {
-        "stuck_theory": ("time", _loss(setup, theory["map"])),
-        "stuck_training": (("rate", "time"), np.array(seen)),
-        "free_loss": ("sign", np.array(free)),
+        "stuck_theory": ("long_time", _loss(setup, theory["map"])),
+        "stuck_training": (
+            ("rate", "long_time"),
+            np.array([_loss(setup, simulate(each, [0], "map")["map"][0]) for each in slower]),
+        ),
+        "free_loss": ("sign", [_loss(each, solve(each, "BalancedRiccati")["map"])[-1] for each in free]),
+        "long_time": setup.times,
     }
 
 
@@ -238,7 +256,7 @@ def claims(result: Result) -> list[Claim]:
     even = (data.inputs == data.outputs).values
     imbalanced = data.lam.values != 0
     saddle = data.attrs["weakest"] ** 2 / 2
-    escapes = np.array([_falls_below(data.time.values, loss, saddle / 2) for loss in data.stuck_training.values])
+    escapes = np.array([_falls_below(data.long_time.values, loss, saddle / 2) for loss in data.stuck_training.values])
     delay = np.diff(escapes) / (np.log(2) / data.attrs["weakest"])
     steep = data.steep_gap.values
     return [
@@ -308,6 +326,7 @@ def figure(result: Result):
         rates.loglog(data.rate, data.gap[number], "o-", color=colour, lw=1, ms=3)
     rates.loglog(data.rate, data.gap.values.max() * data.rate / data.rate[0], color="0.5", lw=1, ls=":", label="∝ lr")
     rates.set(xlabel="learning rate", ylabel="largest gap of the map", title="descent tends to the closed form")
+    rates.set_xticks(data.rate.values, [f"{rate:g}" for rate in data.rate.values])
     rates.legend(loc="lower right")
     for number, rate in enumerate(data.rate.values):
         lams.loglog(
@@ -315,6 +334,8 @@ def figure(result: Result):
         )
     lams.set(xlabel="lr × λ", ylabel="largest gap of the map", title="… and the gap is that of lr × λ")
     lams.legend(loc="lower right")
+    for axis in (rates.xaxis, rates.yaxis, lams.xaxis, lams.yaxis):
+        axis.set_minor_formatter("")
     run = data.sel(run=data.attrs["printed_run"])
     trained(printed, data.time, run.loss_training, colour=COLOURS[0])
     predicted(printed, data.time, run.loss_theory, colour=COLOURS[0])
@@ -322,13 +343,21 @@ def figure(result: Result):
     printed.plot(data.time, data.eq15_printed, color=COLOURS[1], lw=1.5, label="eqs. 13-15 as printed")
     top = 1.25 * float(run.loss_training.max())
     last = float(data.time[np.isfinite(data.eq15_mended.values)].max())
-    printed.set(xlabel=TIME, ylabel="loss", title=f"{data.attrs['printed_run']}", ylim=(0, top), xlim=(0, 2 * last))
+    printed.set(
+        xlabel=TIME, ylabel="loss", title=f"{data.attrs['printed_run']}: eq. 15", ylim=(0, top), xlim=(0, 2 * last)
+    )
     printed.legend(loc="upper right", fontsize=8)
     for number, rate in enumerate(data.rate.values):
-        trained(stuck, data.time, data.stuck_training[number], colour=COLOURS[number], label=f"training, lr = {rate:g}")
-    predicted(stuck, data.time, data.stuck_theory, colour="#000000", label="theory")
+        trained(
+            stuck, data.long_time, data.stuck_training[number], colour=COLOURS[number], label=f"training, lr = {rate:g}"
+        )
+    predicted(stuck, data.long_time, data.stuck_theory, colour="#000000", label="theory")
     stuck.axhline(data.attrs["weakest"] ** 2 / 2, color="0.6", lw=0.8, zorder=0)
+    low = data.attrs["weakest"] ** 2 / 2 * 1e-3
+    over = data.long_time[(data.stuck_training < low).any("rate").values]
+    last = 1.3 * float(over[0]) if len(over) else float(data.long_time[-1])
     stuck.set(xlabel=TIME, ylabel="loss", title="λ = 0, wrong sign of the determinant", yscale="log")
+    stuck.set(xlim=(0, last), ylim=(low, 2 * float(data.stuck_theory[0])))
     stuck.legend(loc="lower left", fontsize=8)
     _draw_gaps(rest, data)
     return sheet
@@ -368,4 +397,4 @@ def _draw_gaps(axes, data) -> None:
     axes.set_yticks(place, [str(label) for label in data.run.values], fontsize=7)
     axes.set(xscale="log", xlabel="largest gap of the map", title="eq. 15, run by run")
     axes.invert_yaxis()
-    axes.legend(loc="lower left", fontsize=7)
+    axes.legend(loc="center", bbox_to_anchor=(0.45, 0.5), fontsize=7)

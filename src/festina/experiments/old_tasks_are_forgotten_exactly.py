@@ -16,8 +16,6 @@ tanh or ReLU units, which no theory here covers, are the control: the same formu
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from .. import inits, nets, rules, tasks
@@ -33,9 +31,10 @@ REFERENCE = {
     "domine2025": "continual learning from λ-balanced weights",
     "saxe_slides": "“Continual learning”",
 }
-QUICK = dict(shape=(5, 5, 6), small_shape=(5, 5, 6), sets=3, points=30)
+QUICK = dict(shape=(6, 5, 5), small_shape=(6, 5, 5), sets=3, points=30)
+OBSERVED = ("task_loss", "balance_drift")
 HALVINGS = (1, 2, 4)
-CONTROLS = ("tanh", "relu")
+CONTROLS = {"tanh": "tanh", "relu": "ReLU"}
 
 
 def run(
@@ -59,7 +58,12 @@ def run(
     count, sets, points = whole(count, "count", least=2), whole(sets, "sets"), whole(points, "points", least=2)
     kinds = {
         f"λ = {lam:g}": (shape, inits.Balanced(lam, scale), positive(lr, "lr"), duration),
-        "λ = 0, small": (small_shape, inits.ZeroBalanced(small_scale), positive(small_lr, "small_lr"), small_duration),
+        "λ = 0, small": (
+            small_shape,
+            inits.Balanced(0.0, small_scale**2),
+            positive(small_lr, "small_lr"),
+            small_duration,
+        ),
     }
     setups = {
         name: [_setup(*kind, samples, count, points, seed * sets + k) for k in range(sets)]
@@ -69,7 +73,7 @@ def run(
     ends = np.arange(count + 1) * points
     parts: dict[str, list] = {name: [] for name in ("theory", "training", "errors", "drifts", "learned", "rise")}
     for name, made in setups.items():
-        runs = [simulate(setup, [seed], ["task_loss", "balance_drift"]) for setup in made]
+        runs = [simulate(setup, [seed], OBSERVED) for setup in made]
         finer = [runs[0], *(_trained_finer(made[0], seed, factor) for factor in HALVINGS[1:])]
         exact = theories[name][0]["task_loss"]
         parts["theory"].append(exact)
@@ -86,8 +90,9 @@ def run(
         ]
         for activation in CONTROLS
     }
-    starts = list(range(seed, seed + 4))
-    others = simulate(setups[first][0], starts, "task_loss")["task_loss"]
+    starts = list(range(seed + 1, seed + 5))
+    # One by one: these share what is compiled already, a batch of four does not.
+    others = [simulate(setups[first][0], [start], OBSERVED)["task_loss"][0] for start in starts]
     import xarray
 
     data = xarray.Dataset(
@@ -129,15 +134,17 @@ def _setup(shape, init, lr, duration, samples, count, points, number) -> Setup:
     """One sequence of random tasks, recorded at the same number of times in each, and at every switch."""
     d_in, hidden, d_out = shape
     drawn = [tasks.regression(d_in=d_in, d_out=d_out, samples=samples, seed=number * count + k) for k in range(count)]
-    every = max(round(positive(duration, "duration") / lr / points), 1) * lr
-    times = every * np.arange(count * points + 1)
-    sequence = tasks.sequence(drawn, every * points)
+    total = max(round(positive(duration, "duration") / lr), points)
+    # Most happens just after a switch.
+    steps = np.maximum(np.arange(points), np.round(total * (np.arange(points) / points) ** 2))
+    times = lr * np.append((steps + total * np.arange(count)[:, None]).ravel(), total * count)
+    sequence = tasks.sequence(drawn, lr * total)
     return Setup(sequence, nets.DeepLinear(hidden), init, rules.GradientDescent(lr), times=times)
 
 
 def _trained_finer(setup, seed, factor):
     rule = rules.GradientDescent(setup.rule.lr / factor)
-    return simulate(setup.replace(rule=rule), [seed], ["task_loss", "balance_drift"])
+    return simulate(setup.replace(rule=rule), [seed], OBSERVED)
 
 
 def _rises(losses, ends) -> np.ndarray:
@@ -165,12 +172,11 @@ def claims(result: Result) -> list[Claim]:
     largest = float(np.abs(data.rise_predicted).max())
     gap = np.abs(data.rise_training - data.rise_predicted).max(("set", "stage", "task")) / largest
     spread = np.abs(data.rise_other_starts - balanced.rise_predicted.isel(set=0)).max() / largest
-    unlearned = np.abs(small.rise_theory - small.rise_predicted).max() / largest
     left = np.abs(small.rise_theory - small.rise_training).max() / largest
     controls = [_relative_gap(data.rise_control.isel(control=k), balanced.rise_predicted) for k in range(len(CONTROLS))]
     return [
         Claim.between(
-            "Closed form across all switches, losses of all tasks, λ-balanced: order in lr at which descent tends to it",
+            "Closed form across all switches, λ-balanced, losses of all tasks: order in lr of the gap to descent",
             orders[0, -1],
             0.9,
             1.1,
@@ -184,11 +190,7 @@ def claims(result: Result) -> list[Claim]:
             source="paper",
         ),
         Claim.at_most("… and from small weights with λ = 0, slow modes included", gap[1], 0.05, source="paper"),
-        Claim.at_most(
-            "… of which the closed form knows what is not yet learned: its own gap to training",
-            left,
-            max(1e-6, 0.2 * float(unlearned)),
-        ),
+        Claim.at_most("… which the closed form knows of: its own gap to training, there", left, 1e-3),
         Claim.at_most("The start does not matter: the same gap, four other starts, λ-balanced", spread, 1e-6),
         Claim.between(
             "The balance is conserved across switches: smallest order in lr of its drift",
@@ -220,42 +222,54 @@ def figure(result: Result):
     data = result.data
     sheet, axes = new_figure(2, 2, width=4.8)
     for panel, number in zip(axes[0], range(2), strict=True):
-        one = data.isel(net=number)
-        for k in range(data.sizes["task"]):
-            trained(panel, one.time_of_net, one.loss_training.isel(task=k), colour=COLOURS[k % len(COLOURS)])
-            predicted(panel, one.time_of_net, one.loss_theory.isel(task=k), colour=COLOURS[k % len(COLOURS)])
-        bounds = [0.0, *one.switch.values, float(one.time_of_net[-1])]
-        top = float(one.loss_training.max())
-        for k, (begins, ends) in enumerate(itertools.pairwise(bounds)):
-            panel.axvline(begins, color="0.85", lw=0.8, zorder=0)
-            middle, colour = (begins + ends) / 2, COLOURS[k % len(COLOURS)]
-            panel.text(middle, 1.06 * top, f"task {k + 1}", color=colour, ha="center", va="bottom", fontsize=9)
-        panel.set(xlabel=TIME, ylabel="loss of each task", title=f"{one.net.item()}: learned in turn")
-        panel.set_ylim(top=1.16 * top)
-    legend_of_kinds(axes[0, 0], loc="lower right")
+        _draw_losses(panel, data.isel(net=number))
+    legend_of_kinds(axes[0, 0], loc="lower left", ncols=2)
     _draw_forgetting(axes[1, 0], data)
     errors = axes[1, 1]
+    share = (data.lr / data.lr.isel(rate=0)).values
     for k, name in enumerate(data.net.values):
-        errors.loglog(data.lr[k], data.error[k], "o", color=COLOURS[k], label=name)
-        errors.loglog(data.lr[k], data.error[k, -1] * data.lr[k] / data.lr[k, -1], color=COLOURS[k], lw=1, ls=":")
-    errors.set(xlabel="learning rate", ylabel="largest error of a loss", title="descent tends to the closed form")
+        errors.loglog(share[k], data.error[k], "o", color=COLOURS[k], label=f"{name}, lr ≤ {float(data.lr[k, 0]):g}")
+        errors.loglog(share[k], float(data.error[k, -1]) * share[k] / share[k, -1], color=COLOURS[k], lw=1, ls=":")
+    errors.set_xticks(share[0], [f"{x:g}" for x in share[0]])
+    errors.minorticks_off()
+    errors.set(xlabel="lr / largest lr", ylabel="largest error of a loss", title="descent tends to the closed form")
     errors.plot([], [], color="0.4", lw=1, ls=":", label="∝ lr")
+    errors.set_ylim(top=20 * float(data.error.max()))
     errors.legend(loc="upper left")
     return sheet
 
 
+def _draw_losses(axes, data) -> None:
+    """The losses of all tasks over the records, which are dense after each switch."""
+    tasks_in_turn = data.sizes["task"]
+    place = np.linspace(0, tasks_in_turn, data.sizes["time"])
+    top = float(data.loss_training.max())
+    for k in range(tasks_in_turn):
+        colour = COLOURS[k % len(COLOURS)]
+        trained(axes, place, data.loss_training.isel(task=k), colour=colour)
+        predicted(axes, place, data.loss_theory.isel(task=k), colour=colour)
+        axes.axvline(k, color="0.85", lw=0.8, zorder=0)
+        axes.text(k + 0.5, 1.06 * top, f"task {k + 1}", color=colour, ha="center", va="bottom", fontsize=9)
+    times = [0.0, *data.switch.values, float(data.time_of_net[-1])]
+    axes.set_xticks(range(tasks_in_turn + 1), [f"{t:g}" for t in times])
+    axes.set(
+        xlabel=f"{TIME}, stretched after each switch",
+        ylabel="loss of each task",
+        title=f"tasks in turn, {data.net.item()}",
+    )
+    low = float(data.loss_training.min())
+    axes.set_ylim(low - 0.2 * (top - low), 1.16 * top)
+
+
 def _draw_forgetting(axes, data) -> None:
     """The task just left: its forgetting as trained, against the formula."""
-    marks = itertools.cycle("os^v")
-    reach = 0.0
     kinds = [(data.rise_training.isel(net=k), k, str(data.net.values[k])) for k in range(data.sizes["net"])]
-    kinds += [(data.rise_control.isel(control=k), 0, f"{name} (not covered)") for k, name in enumerate(CONTROLS)]
-    for number, (seen, net, label) in enumerate(kinds):
-        expected, found = _forgotten(data.rise_predicted.isel(net=net)), _forgotten(seen)
-        axes.plot(expected, found, next(marks), color=COLOURS[number], ms=5, mfc="none", label=label)
-        reach = max(reach, float(expected.max()))
-    axes.plot([0, 1.05 * reach], [0, 1.05 * reach], color="0.4", lw=1, zorder=0)
-    axes.set(
-        xlabel="½κ‖Σ_k − Σ_j‖², no training", ylabel="forgetting in training", title="forgetting of the task just left"
-    )
-    axes.legend(loc="upper left")
+    kinds += [(data.rise_control.isel(control=k), 0, f"{v} (not covered)") for k, v in enumerate(CONTROLS.values())]
+    for number, ((seen, net, label), mark) in enumerate(zip(kinds, "os^v", strict=True)):
+        expected = _forgotten(data.rise_predicted.isel(net=net))
+        axes.plot(expected, _forgotten(seen), mark, color=COLOURS[number], ms=5, mfc="none", label=label)
+    ends = axes.get_xlim()
+    axes.plot(ends, ends, color="0.4", lw=1, zorder=0)
+    axes.set(xlabel="½κ‖Σ − Σ′‖², from the tasks alone", ylabel="trained", title="forgetting of the task just left")
+    axes.set_ylim(0, 1.4 * axes.get_ylim()[1])
+    axes.legend(loc="upper left", ncols=2)

@@ -24,6 +24,7 @@ for N_h = min(N_i, N_o), full rank and an invertible B; none is needed.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -33,7 +34,7 @@ import numpy as np
 from .. import _riccati
 from .._balance import balance
 from .._linalg import Modes
-from .._noun import noun
+from .._noun import is_traced, noun
 from .._precision import in_double
 from .._setup import Setup
 from ._linear import chain_assumption, horizon_assumption, two_layers_assumption, unlearnable, weight_readouts
@@ -104,7 +105,7 @@ class BalancedRiccati(Theory):
         sizes = [np.linalg.norm(w, 2) ** 2 for w in weights]
         values = np.linalg.norm(setup.task.cov_yx, 2) / variance if variance > 0 else 0.0
         fastest = float(variance * max(sum(sizes), np.hypot(lam, 2 * values)))
-        white = np.linalg.norm(cov_x - variance * np.eye(len(cov_x))) / np.linalg.norm(cov_x)
+        white = float(np.linalg.norm(cov_x - variance * np.eye(len(cov_x))) / np.linalg.norm(cov_x))
         return (
             chain,
             two,
@@ -122,6 +123,8 @@ class BalancedRiccati(Theory):
     def constants(self, setup: Setup, seed: Any) -> RiccatiConstants:
         task, weights = setup.task, setup.weights(seed)
         flow, variance = _flow(task.cov_yx, task.cov_x, weights)
+        if not is_traced(flow):
+            flow = dataclasses.replace(flow, known_gentle=bool(flow.gentle))
         return RiccatiConstants(flow, variance, setup.modes(seed), weights, task.floor(), task.cov_x, task.x)
 
     def start(self, constants):

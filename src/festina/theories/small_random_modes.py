@@ -153,8 +153,8 @@ class SmallRandomModes(Limit):
 
     def states(self, constants, times):
         modes = constants.modes
-        numbers = (modes.singular_values, modes.variances, constants.effective)
-        return _chain.strength(*jnp.broadcast_arrays(times[:, None], *numbers), 2)
+        numbers = jnp.broadcast_arrays(times[:, None], modes.singular_values, modes.variances, constants.effective)
+        return _chain.strength(numbers[0], numbers[1], numbers[2], numbers[3], 2)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         modes, hidden = setup.modes(seed), setup.net.hidden[0]

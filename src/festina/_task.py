@@ -1,0 +1,142 @@
+"""What is to be learned: a task, or several tasks one after another."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ._errors import BadInput
+from ._linalg import Modes, shared_modes
+from ._noun import is_traced, noun, static
+from ._precision import in_double
+
+Matrix = Float[Array, "out in"] | Float[np.ndarray, "out in"]
+
+
+@noun
+class Task:
+    """What is to be learned: samples if there are any, exact second moments, names for the axes.
+
+    Build one with `festina.tasks`. `power` is ⟨‖y‖²⟩; without it losses are counted from the
+    lowest loss that a linear map can reach.
+    """
+
+    cov_yx: Matrix
+    cov_x: Matrix
+    x: Any = None
+    y: Any = None
+    power: Any = None
+    stated_spectrum: Any = None
+    stated_vectors: Any = None  # (input, mode): right singular vectors of the stated spectrum
+    items: tuple[str, ...] | None = static(default=None)
+    inputs: tuple[str, ...] | None = static(default=None)
+    features: tuple[str, ...] | None = static(default=None)
+    recipe: tuple[str, str] | None = static(default=None)
+
+    @property
+    def d_in(self) -> int:
+        return self.cov_yx.shape[1]
+
+    @property
+    def d_out(self) -> int:
+        return self.cov_yx.shape[0]
+
+    @property
+    def samples(self) -> int | None:
+        return None if self.x is None else self.x.shape[0]
+
+    def moments_only(self) -> Task:
+        """The same task without its samples: all that linear theory and most inits need."""
+        return dataclasses.replace(self, x=None, y=None, items=None)
+
+    def modes(self) -> Modes:
+        """Singular vectors of Σʸˣ that also diagonalise Σˣ where they can; see `Modes`."""
+        return in_double(shared_modes)(self.cov_yx, self.cov_x)
+
+    def spectrum(self) -> Any:
+        """Singular values of Σʸˣ, largest first: as stated by the task's theory, else by SVD."""
+        return self.modes().singular_values if self.stated_spectrum is None else self.stated_spectrum
+
+    def vectors(self) -> Any:
+        """Right singular vectors of Σʸˣ, (input, mode): as stated by the task's theory, else by SVD.
+
+        Inside a degenerate level any basis is right: compare projectors, never vectors.
+        """
+        return self.modes().right if self.stated_vectors is None else self.stated_vectors
+
+    def target(self) -> Any:
+        """The best linear map Σʸˣ (Σˣ)⁺."""
+        return _best_map(self.cov_yx, self.cov_x)
+
+    def floor(self) -> Any:
+        """The lowest loss that a linear map can reach (0 where ⟨‖y‖²⟩ is unknown)."""
+        return np.zeros(()) if self.power is None else _lowest_loss(self.power, self.target(), self.cov_yx)
+
+    def __repr__(self) -> str:
+        size = "moments only" if self.samples is None else f"{self.samples} samples"
+        return f"Task({self.recipe[0] if self.recipe else 'own data'}: {self.d_in} → {self.d_out}, {size})"
+
+
+@in_double
+def _best_map(cov_yx: Any, cov_x: Any) -> Any:
+    return jnp.asarray(cov_yx) @ jnp.linalg.pinv(jnp.asarray(cov_x), hermitian=True)
+
+
+@in_double
+def _lowest_loss(power: Any, target: Any, cov_yx: Any) -> Any:
+    return 0.5 * (jnp.asarray(power) - jnp.sum(jnp.asarray(target) * cov_yx))
+
+
+@noun
+class TaskSequence:
+    """Tasks that follow each other; build one with `festina.tasks.sequence`.
+
+    Task k is trained for `durations[k]` units of time from the end of the one before; the last one goes on for
+    as long as the run does. At the very time of a switch the new task counts.
+    """
+
+    tasks: tuple[Task, ...]
+    durations: tuple[Any, ...]
+
+    @property
+    def d_in(self) -> int:
+        return self.tasks[0].d_in
+
+    @property
+    def d_out(self) -> int:
+        return self.tasks[0].d_out
+
+    @property
+    def samples(self) -> int | None:
+        counts = {task.samples for task in self.tasks}
+        return counts.pop() if len(counts) == 1 else None
+
+    @property
+    def starts(self) -> Any:
+        """The time at which each task begins."""
+        return np.concatenate([[0.0], np.cumsum(self.durations)[:-1]])
+
+    def moments_only(self) -> Task:
+        """The first task's moments: what an init may look at."""
+        return self.tasks[0].moments_only()
+
+    def __repr__(self) -> str:
+        parts = (f"{task!r} for {span:g}" for task, span in zip(self.tasks, self.durations, strict=True))
+        return f"TaskSequence({', '.join(parts)})"
+
+
+def default_horizon(task: Task) -> float:
+    """Twelve time constants of the slowest mode."""
+    if is_traced(task):
+        raise BadInput(
+            "a traced task and no times", "an explicit grid under JAX transformations", "give times= or until="
+        )
+    modes = task.modes()
+    kept = modes.singular_values > 1e-6 * modes.singular_values[0]
+    if not kept.any():
+        return 1.0
+    return float(12 * np.max(np.maximum(1 / modes.singular_values[kept], 0.5 / modes.variances[kept])))

@@ -1,0 +1,241 @@
+"""The λ-balanced solution against integration of all weights, and against itself where integration is too slow."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import festina as fs
+from festina import _riccati
+
+SHAPES = [(4, 4, 4), (6, 3, 3), (3, 3, 6), (5, 4, 5), (3, 5, 6), (6, 5, 3), (4, 2, 4), (5, 1, 1)]  # in, hidden, out
+CASES = [
+    (shape, lam)
+    for shape in SHAPES
+    for lam in (-5.0, -1e-9, 0.0, 0.5, 5.0)
+    if (lam <= 0 or shape[1] <= shape[2]) and (lam >= 0 or shape[1] <= shape[0])
+]
+
+
+def balanced_setup(shape, lam, scale=0.4, *, task=None, **grid):
+    d_in, hidden, d_out = shape
+    task = fs.tasks.regression(d_in, d_out, samples=3 * d_in, seed=hidden) if task is None else task
+    return fs.Setup(task, fs.nets.DeepLinear(hidden), fs.inits.Balanced(lam, scale), **grid)
+
+
+def integrated(setup, times):
+    """Map and both representations by direct integration of the weights."""
+    (hidden, d_in), d_out = setup.weights(0)[0].shape, setup.task.d_out
+    cov_yx, cov_x = setup.task.cov_yx, setup.task.cov_x
+
+    def parted(flat):
+        return flat[: hidden * d_in].reshape(hidden, d_in), flat[hidden * d_in :].reshape(d_out, hidden)
+
+    def slope(_, flat):
+        first, last = parted(flat)
+        error = cov_yx - last @ first @ cov_x
+        return np.concatenate([(last.T @ error).ravel(), (error @ first.T).ravel()])
+
+    begin = np.concatenate([w.ravel() for w in setup.weights(0)])
+    done = solve_ivp(slope, (0, times[-1]), begin, "DOP853", times, rtol=1e-12, atol=1e-14)
+    ends = [parted(column) for column in done.y.T]
+    return {
+        "map": np.stack([last @ first for first, last in ends]),
+        "input_representation": np.stack([first.T @ first for first, _ in ends]),
+        "output_representation": np.stack([last @ last.T for _, last in ends]),
+    }
+
+
+def stepped(target, weights, lam, time):
+    """[W₁ᵀ; W₂] at a late time by many short exact steps in NumPy: slow, and accurate whatever the time."""
+    d_out, d_in = target.shape
+    generator = np.block([[-lam / 2 * np.eye(d_in), target.T], [target, lam / 2 * np.eye(d_out)]])
+    rates, basis = np.linalg.eigh(generator)
+    count = int(np.ceil(np.abs(rates).max() * time / 2))
+    short = time / count
+    spent = np.where(rates == 0, short, np.expm1(2 * rates * short) / np.where(rates == 0, 1, 2 * rates))
+    rows = basis.T @ np.concatenate([weights[0].T, weights[1]])
+    for _ in range(count):
+        factor = np.linalg.cholesky(np.eye(rows.shape[1]) + (rows.T * spent) @ rows)
+        rows = np.linalg.solve(factor, (np.exp(rates * short)[:, None] * rows).T).T
+    return basis @ rows
+
+
+@pytest.mark.parametrize(("shape", "lam"), CASES, ids=str)
+def test_every_shape_and_balance_agrees_with_integration(shape, lam):
+    times = np.array([0.1, 0.5, 1.0, 2.5, 6.0])
+    setup = balanced_setup(shape, lam, times=times)
+    predicted = fs.solve(setup, "BalancedRiccati")
+    for name, true in integrated(setup, times).items():
+        # As far as the integrator goes.
+        np.testing.assert_allclose(predicted[name], true, atol=1e-9 * max(1, np.abs(true).max()))
+
+
+@pytest.mark.parametrize("time", [30.0, 300.0, 3000.0])
+@pytest.mark.parametrize(("shape", "lam"), [((4, 4, 4), 0.7), ((6, 3, 3), -2.0), ((5, 4, 5), 0.0), ((3, 5, 6), 3.0)])
+def test_late_times_agree_with_many_short_steps(shape, lam, time):
+    setup = balanced_setup(shape, lam, 1e-3, times=[time])
+    predicted = fs.solve(setup, "BalancedRiccati")
+    state = stepped(setup.task.cov_yx, setup.weights(0), lam, time)
+    d_in = setup.task.d_in
+    np.testing.assert_allclose(predicted["map"][0], state[d_in:] @ state[:d_in].T, atol=1e-10)
+    np.testing.assert_allclose(predicted["input_representation"][0], state[:d_in] @ state[:d_in].T, atol=1e-10)
+
+
+def test_both_ways_to_factor_agree_and_the_steep_one_is_taken_when_needed(double):
+    setup = balanced_setup((4, 4, 4), 0.0, times=[1.0])
+    target = np.asarray(setup.task.cov_yx)
+    left, _, right = np.linalg.svd(target)
+    # Almost orthogonal to the first mode: its pivot is 1e-6 of its column.
+    start = (
+        left @ np.diag(np.sqrt([1e-12, 1.0, 1.0, 1.0])) @ np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+    )
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)) * 1e-6 + np.eye(4))[0]
+    weights = (start.T @ left @ turn @ right, start)
+    flow = _riccati.flow(target, weights, 0.0)
+    assert not flow.gentle
+    times = jnp.asarray([0.3, 2.0, 8.0])
+    ways = [
+        np.asarray(jax.lax.map(lambda t, way=way: _riccati._state(flow, t, way), times))
+        for way in (_riccati._by_qr, lambda *parts: _riccati._by_cholesky(*parts[:3], True))
+    ]
+    grams = [np.einsum("thr,ths->trs", way, way) for way in ways]
+    true = [stepped(target, weights, 0.0, float(t)) for t in times]
+    taken = _riccati.weights(flow, _riccati.states(flow, times))
+    for k, state in enumerate(true):
+        np.testing.assert_allclose(taken[1][k] @ taken[0][k], state[4:] @ state[:4].T, atol=1e-9)
+    np.testing.assert_allclose(grams[0], grams[1], atol=1e-4)  # squares lose half of the digits
+
+
+def test_white_inputs_of_any_variance():
+    task = fs.tasks.regression(5, 3, samples=15, seed=2)
+    wide = fs.tasks.from_arrays(1.7 * task.x, task.y)
+    times = np.array([0.2, 1.0, 3.0])
+    setup = balanced_setup((5, 3, 3), -0.6, task=wide, times=times)
+    predicted = fs.solve(setup, "BalancedRiccati")
+    true = integrated(setup, times)["map"]
+    np.testing.assert_allclose(predicted["map"], true, atol=1e-9)
+    losses = [0.5 * np.mean(np.sum((wide.y - wide.x @ m.T) ** 2, axis=1)) for m in true]
+    np.testing.assert_allclose(predicted["loss"], losses, atol=1e-9)
+
+
+@pytest.mark.parametrize("lam", [-3.0, 0.0, 3.0])
+def test_it_ends_at_the_stated_representations(lam):
+    task = fs.tasks.contrasts()
+    setup = balanced_setup((8, 8, 8), lam, 1e-2, task=task, times=[1e4])
+    tries = (fs.solve(setup, "BalancedRiccati", seed=seed) for seed in range(10))
+    predicted = next(tried for tried in tries if not tried.provenance["note"])  # at λ = 0 half of them lack a mode
+    left, values, right = np.linalg.svd(task.target())
+    root = np.sqrt(lam**2 + 4 * values**2)
+    np.testing.assert_allclose(predicted["input_representation"][0], right.T * (root - lam) / 2 @ right, atol=1e-11)
+    np.testing.assert_allclose(predicted["output_representation"][0], left * (root + lam) / 2 @ left.T, atol=1e-11)
+    np.testing.assert_allclose(predicted["map"][0], task.target(), atol=1e-11)
+
+
+def test_the_wrong_sign_of_the_determinant_ends_at_a_saddle_for_ever():
+    task = fs.tasks.from_moments(np.diag([3.0, 2.0, 1.0]), np.eye(3), np.diag([9.0, 4.0, 1.0]))
+    for seed in range(6):
+        setup = fs.Setup(task, fs.nets.DeepLinear(3), fs.inits.Balanced(0.0, 0.1), times=[20.0, 1e3, 1e4])
+        weights = setup.weights(seed)
+        predicted = fs.solve(setup, "BalancedRiccati", seed=seed)
+        if np.linalg.det(weights[1] @ weights[0]) > 0:
+            assert predicted["loss"][-1] < 1e-20
+            assert predicted.provenance["note"] == ""
+        else:
+            np.testing.assert_allclose(predicted["loss"][1:], 0.5, rtol=1e-9)  # s_min²/2
+            assert "never learned: mode 3 (s = 1)" in predicted.provenance["note"]
+            assert "rounding" in repr(predicted)
+
+
+def test_a_reversed_task_is_never_learned_from_a_balanced_solution():
+    task = fs.tasks.regression(4, 4, samples=16, seed=1)
+    back = fs.tasks.from_arrays(task.x, -task.y)
+    solution = balanced_setup((4, 6, 4), 0.0, task=task, times=[1e3])
+    tries = (fs.solve(solution, "BalancedRiccati", seed=seed) for seed in range(10))
+    layers = next(
+        tried for tried in tries if not tried.provenance["note"]
+    ).end_weights()  # half of the starts lack a mode
+    setup = fs.Setup(back, fs.nets.DeepLinear(6), fs.inits.Given(layers), times=[1.0, 1e2, 1e4])
+    predicted = fs.solve(setup, "BalancedRiccati")
+    left, values, right = np.linalg.svd(back.cov_yx)
+    # Every mode falls from −s to 0, and no further: a' = 2|a|(s − a).
+    fallen = -values * np.exp(-2 * values) / (2 - np.exp(-2 * values))
+    np.testing.assert_allclose(predicted["map"][0], left * fallen @ right, atol=1e-9)
+    np.testing.assert_allclose(predicted["map"][-1], 0, atol=1e-12)
+    assert predicted.provenance["note"].count("(s =") == 4
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_tasks_and_starts_without_full_rank(rank):
+    rng = np.random.default_rng(0)
+    target = rng.normal(size=(4, rank)) @ rng.normal(size=(rank, 5))
+    task = fs.tasks.from_moments(target, np.eye(5))
+    times = np.array([0.3, 1.0, 4.0])
+    start = [np.zeros((3, 5)), np.zeros((4, 3))]
+    start[0][0], start[1][:, 0] = 0.6 * np.eye(5)[0], 0.6 * np.eye(4)[1]  # λ = 0, one hidden direction
+    for init in (fs.inits.Balanced(0.0, 0.4), fs.inits.Given(start)):
+        setup = fs.Setup(task, fs.nets.DeepLinear(3), init, times=times)
+        predicted = fs.solve(setup, "BalancedRiccati")
+        np.testing.assert_allclose(predicted["map"], integrated(setup, times)["map"], atol=1e-9)
+        late = fs.solve(setup.replace(times=[1e4]), "BalancedRiccati")
+        assert all(np.isfinite(late[name]).all() for name in late)
+
+
+def test_a_tiny_start_keeps_its_digits():
+    task = fs.tasks.regression(4, 4, samples=12, seed=5)
+    values = np.linalg.svd(task.cov_yx, compute_uv=False)
+    begin = 1e-12
+    when = np.log(values / begin - 1) / (2 * values)
+    setup = fs.Setup(task, fs.nets.DeepLinear(4), fs.inits.Balanced(0.0, begin, aligned=True), times=np.sort(when))
+    strengths = np.sort(fs.solve(setup, "BalancedRiccati")["modes"], axis=1)
+    wanted = fs.theories.aligned_modes.mode(np.sort(when), singular_value=values, start=begin)
+    np.testing.assert_allclose(strengths, np.sort(wanted, axis=1), rtol=1e-9, atol=1e-15)
+
+
+def test_a_family_of_starts_is_one_batched_call(double):
+    task = fs.tasks.regression(2, 2, samples=6, seed=0)
+    net, times = fs.nets.DeepLinear(2), jnp.asarray([0.5, 3.0])
+
+    def final(lam, scale, seed):
+        weights = fs.inits.Balanced(lam, scale).draw(jax.random.key(seed), net, task.moments_only())
+        flow = _riccati.flow(jnp.asarray(task.cov_yx), weights, lam)
+        first, last = _riccati.weights(flow, _riccati.states(flow, times))
+        return last @ first
+
+    lams, scales, seeds = jnp.asarray([-2.0, 0.0, 2.0]), jnp.asarray([0.1, 1.0]), jnp.arange(3)
+    family = jax.vmap(jax.vmap(jax.vmap(final, (None, None, 0)), (None, 0, None)), (0, None, None))
+    many = jax.jit(family)(lams, scales, seeds)
+    assert many.shape == (3, 2, 3, 2, 2, 2)
+    setup = fs.Setup(task, net, fs.inits.Balanced(2.0, 0.1), times=times)
+    for seed in range(3):
+        np.testing.assert_allclose(many[2, 0, seed], fs.solve(setup, "BalancedRiccati", seed=seed)["map"], atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("setup", "words"),
+    [
+        (
+            lambda: balanced_setup((4, 4, 4), 0.0, times=[1.0]).replace(init=fs.inits.SmallRandom(0.5)),
+            ["fitted λ = ", "balanced: measured", "residual", "rules.GradientFlow()"],
+        ),
+        (
+            lambda: balanced_setup(
+                (4, 4, 4), 0.0, task=fs.tasks.regression(4, 4, samples=9, whiten=False), times=[1.0]
+            ),
+            ["Σˣ = κI (nearest κ = ", "white input: measured"],
+        ),
+        (lambda: balanced_setup((4, 4, 4), 0.0, times=[1e12]), ["float64 means something", "horizon: measured"]),
+        (
+            lambda: fs.Setup(fs.tasks.hierarchy(2), fs.nets.DeepLinear((4, 4)), fs.inits.SmallRandom(0.1)),
+            ["two layers: measured 3 layers"],
+        ),
+    ],
+)
+def test_what_it_does_not_cover_it_refuses_with_numbers(setup, words):
+    with pytest.raises(fs.NoTheory) as refusal:
+        fs.solve(setup(), "BalancedRiccati")
+    for word in words:
+        assert word in str(refusal.value)
