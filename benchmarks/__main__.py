@@ -11,9 +11,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from .harness import CORES, MODES, compete
+from .harness import CORES, MODES, TOLERANCE, compete
 
-NAMES = ("relu_training", "small_net", "recording", "moments", "closed_form")
+NAMES = (
+    "relu_training",
+    "small_net",
+    "recording",
+    "moments",
+    "closed_form",
+    "riccati_dense",
+    "riccati_small",
+    "phase_map",
+    "kernel_distance",
+)
 HEADINGS = ("work", "threads", "rival", "ratio", "target", "reached", "festina", "the rival's")
 
 
@@ -48,7 +58,8 @@ def arguments() -> argparse.Namespace:
 def measured(name: str, mode: str, rounds: int, patience: int, folder: Path) -> dict[str, Any]:
     """Run one benchmark in one mode and print its rows as soon as they are known."""
     module = importlib.import_module(f"benchmarks.{name}")
-    outcome = compete(module.contestants(mode, folder), mode, rounds, patience)
+    tolerance = getattr(module, "TOLERANCE", TOLERANCE)
+    outcome = compete(module.contestants(mode, folder), mode, rounds, patience, tolerance)
     rows = [claim.row(outcome["medians"]) for claim in module.claims(mode)]
     for row in rows:
         row["disturbed"] = mode == "default" and outcome["disturbed"] > 0  # CPU time needs no quiet machine

@@ -139,7 +139,9 @@ def _await_quiet(longest: float = 10) -> None:
             return
 
 
-def compete(contestants: Iterable[Contestant], mode: str, rounds: int, patience: int) -> dict[str, Any]:
+def compete(
+    contestants: Iterable[Contestant], mode: str, rounds: int, patience: int, tolerance: float = TOLERANCE
+) -> dict[str, Any]:
     """Median seconds per unit of every contestant that is installed, over `rounds` quiet rounds.
 
     A disturbed round is repeated, at most `patience` times in all; rounds that are still missing
@@ -152,7 +154,7 @@ def compete(contestants: Iterable[Contestant], mode: str, rounds: int, patience:
         played: list[dict[str, dict[str, Any]]] = []
         while len(played) < rounds + patience and sum(map(_quiet, played)) < rounds:
             played.append({worker.contestant.name: worker.turn() for worker in present})
-            _agree(played[-1])
+            _agree(played[-1], tolerance)
     kept = sorted(played, key=lambda turns: (not _quiet(turns), _foreign(turns)))[:rounds]
     return {
         "mode": mode,
@@ -171,11 +173,11 @@ def _quiet(turns: dict[str, dict[str, Any]]) -> bool:
     return _foreign(turns) <= FOREIGN and all(turn["share"] >= BUSY for turn in turns.values())
 
 
-def _agree(turns: dict[str, dict[str, Any]]) -> None:
+def _agree(turns: dict[str, dict[str, Any]], tolerance: float) -> None:
     """Refuse a round whose contestants ended at different losses: they did different work."""
     listed = {name: turn["losses"] for name, turn in turns.items() if turn["losses"]}
     first, wanted = next(iter(listed.items()))
     for name, losses in listed.items():
         for ours, theirs in zip(wanted, losses, strict=False):
-            if not abs(ours - theirs) <= TOLERANCE * abs(ours):
-                raise RuntimeError(f"{first} ends at loss {ours:.6g}, {name} at {theirs:.6g}: not the same work")
+            if not abs(ours - theirs) <= tolerance * abs(ours):
+                raise RuntimeError(f"{first} ends at {ours:.6g}, {name} at {theirs:.6g}: not the same work")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ._noun import noun
+from ._noun import is_traced, noun
 from ._precision import in_double
 
 ROUNDING = 1e-14  # a column this much shorter than the longest is zero
@@ -78,6 +79,19 @@ def shared_modes(
     left = left @ jax.lax.stop_gradient(_left_turn(start, left, right, silent[:count]))
     sign = jnp.sign(jnp.take_along_axis(right, jnp.argmax(jnp.abs(right), axis=0)[None], axis=0))
     return _paired(left * sign, right * sign, cov_yx, cov_x)
+
+
+def modes_at(cov_yx: Any, cov_x: Any, start: Any = None) -> Modes:
+    """`shared_modes` in float64; with many more outputs than inputs, inside the few that are used.
+
+    Traced arrays take the long way: the short one holds the space of used outputs still, and gradients would miss
+    how it turns.
+    """
+    if is_traced(cov_yx, cov_x, start) or cov_yx.shape[0] <= 2 * cov_yx.shape[1]:
+        return in_double(shared_modes)(cov_yx, cov_x, start)
+    used = np.linalg.qr(cov_yx if start is None else np.concatenate([cov_yx, start], axis=1))[0]
+    inside = in_double(shared_modes)(used.T @ cov_yx, cov_x, None if start is None else used.T @ start)
+    return dataclasses.replace(inside, left=used @ inside.left)
 
 
 def _turned(left: Any, right: Any, silent: Any, turn: Any) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ._errors import BadInput, UnknownName
-from ._linalg import Modes, shared_modes
+from ._linalg import Modes, modes_at
 from ._noun import is_traced, noun, positive, real_array, static, whole
 from ._precision import in_double
 from ._task import Matrix, Task, TaskSequence, default_horizon
@@ -185,7 +185,7 @@ class Setup:
     def _find_modes(self, seed: Any) -> Modes:
         if not self.net.linear:
             return self.task.modes()
-        return in_double(shared_modes)(self.task.cov_yx, self.task.cov_x, self.net.map(self.weights(seed)))
+        return modes_at(self.task.cov_yx, self.task.cov_x, self.net.map(self.weights(seed)))
 
     def _remembered(self, name: str, seed: Any, find: Callable[[Any], Any]) -> Any:
         """What a concrete setup has once computed; a dozen assumptions ask for the same start."""

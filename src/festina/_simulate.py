@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _run, _sequence
 from ._errors import BadInput, Diverged
+from ._linalg import modes_at
 from ._noun import whole
 from ._observables import OBSERVABLES, View, checked_names, view_of
 from ._precision import to_numpy
@@ -106,7 +107,7 @@ def _prepared(
         if weights is None:
             weights = draws(setup.init, setup.net, setup.task.moments_only(), np.asarray(seeds))
         start = weights if before.start is None else before.start
-        modes = _run.modes_of_starts(setup.task.moments_only(), setup.net, weights) if "modes" in needs else None
+        modes = _modes_of_starts(setup, weights) if "modes" in needs else None
         view = dataclasses.replace(
             view_of(setup, names),
             modes=modes,
@@ -119,6 +120,16 @@ def _prepared(
         return np.array(leaf, setup.precision) if leaf.dtype.kind == "f" else leaf
 
     return jax.tree.map(cast, to_numpy((view, weights)))
+
+
+def _modes_of_starts(setup: Setup, weights: Any) -> Any:
+    """The task's modes, fitted to every seed's start."""
+    task = setup.task
+    if task.d_out <= 2 * task.d_in:
+        return _run.modes_of_starts(task.moments_only(), setup.net, weights)
+    starts = [jax.tree.map(lambda leaf, k=k: leaf[k], weights) for k in range(len(jax.tree.leaves(weights)[0]))]
+    each = [modes_at(task.cov_yx, task.cov_x, setup.net.map(start)) for start in starts]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
 
 
 def _driven(run: _run.Run, setup: Setup, progress: bool | None) -> tuple[dict[str, np.ndarray], bool]:

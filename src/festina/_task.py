@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ._errors import BadInput
-from ._linalg import Modes, shared_modes
+from ._linalg import Modes, modes_at
 from ._noun import is_traced, noun, static
 from ._precision import in_double
 
@@ -55,7 +55,7 @@ class Task:
 
     def modes(self) -> Modes:
         """Singular vectors of Σʸˣ that also diagonalise Σˣ where they can; see `Modes`."""
-        return in_double(shared_modes)(self.cov_yx, self.cov_x)
+        return modes_at(self.cov_yx, self.cov_x)
 
     def spectrum(self) -> Any:
         """Singular values of Σʸˣ, largest first: as stated by the task's theory, else by SVD."""

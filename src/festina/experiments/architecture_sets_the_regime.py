@@ -36,7 +36,7 @@ from .._simulate import simulate
 from .._solve import solve
 from .._starts import shared_out
 
-REFERENCE = {"domine2025": "figures on architecture and regimes", "saxe_slides": "“Lazy, rich and delayed rich”"}
+REFERENCE = {"domine2025": "architecture and regimes", "saxe_slides": "slides on lazy, rich and delayed rich regimes"}
 QUICK = dict(grid=10, grid_targets=2, lr=0.01)
 HIDDEN = 4
 SHAPES = ((4, 4), (8, 4), (4, 8), (5, 5), (6, 5), (5, 6))  # (inputs, outputs)

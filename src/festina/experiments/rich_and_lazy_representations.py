@@ -35,8 +35,8 @@ from .._solve import solve
 
 REFERENCE = {
     "braun2022": "figure 3",
-    "domine2025": "limits of λ, semantic learning",
-    "saxe_slides": "“Rich and lazy learning”",
+    "domine2025": "limits of large λ, semantic learning",
+    "saxe_slides": "slides on lazy and rich regimes",
 }
 QUICK = dict(seeds=4, lr=0.05, points=24)
 SIDES = ("input", "output")

@@ -136,6 +136,7 @@ class SmallRandomModes(Limit):
                 "each mode is learned before the next: the expected error of a stage",
                 _expected_error(modes, targets, effective, live),
                 0.5,
+                advisory=True,
             ),
         )
 

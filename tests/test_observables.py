@@ -1,0 +1,126 @@
+"""What is recorded is what its formula says, computed the long way."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import festina as fs
+from festina import _kernel
+from festina._observables import OBSERVABLES
+
+TASK = fs.tasks.from_arrays(
+    np.random.default_rng(0).normal(size=(9, 4)), np.random.default_rng(1).normal(size=(9, 3)), items=list("abcdefghi")
+)
+
+
+def setup(hidden=(5,), init=None, **grid):
+    init = fs.inits.SmallRandom(0.6) if init is None else init
+    return fs.Setup(TASK, fs.nets.DeepLinear(hidden), init, **(grid or {"times": [0.0, 0.7]}))
+
+
+def end_weights(one):
+    """The weights at the last time, by integration with the same solver."""
+    from festina._simulate import _trained
+
+    return [w[0] for w in _trained(one, ("loss",), seeds=(0,), progress=False)[1].weights]
+
+
+def formed_kernel(net, weights, x):
+    slopes = jax.jacrev(lambda w: net.apply(w, jnp.asarray(x)))([jnp.asarray(w) for w in weights])
+    flat = np.concatenate([np.asarray(s).reshape(x.shape[0] * weights[-1].shape[0], -1) for s in slopes], axis=1)
+    return flat @ flat.T
+
+
+@pytest.mark.parametrize("hidden", [(), (5,), (5, 2, 6)])
+def test_the_kernel_distance_is_that_of_the_kernel_formed_by_autodiff(hidden, double):
+    one = setup(hidden)
+    seen = fs.simulate(one, observe="kernel_distance")["kernel_distance"][0]
+    kernels = [formed_kernel(one.net, w, TASK.x) for w in (one.weights(0), end_weights(one))]
+    cosine = np.sum(kernels[0] * kernels[1]) / np.prod([np.linalg.norm(k) for k in kernels])
+    assert seen[0] < 1e-15
+    np.testing.assert_allclose(seen[1], 1 - cosine, atol=1e-13)
+
+
+def test_the_overlap_of_kernels_is_that_of_the_formed_ones(double):
+    rng = np.random.default_rng(2)
+    one, other = ([rng.normal(size=s) for s in ((5, 4), (3, 5))] for _ in range(2))
+    net = fs.nets.DeepLinear(5)
+    by_traces = _kernel.overlap(_kernel.tangent(one), _kernel.tangent(other), jnp.asarray(TASK.cov_x))
+    formed = np.sum(formed_kernel(net, one, TASK.x) * formed_kernel(net, other, TASK.x)) / len(TASK.x) ** 2
+    np.testing.assert_allclose(by_traces, formed, rtol=1e-12)
+    blocks = _kernel.two_layers(one[0].T @ one[0], one[1] @ one[1].T)
+    np.testing.assert_allclose(_kernel.overlap(blocks, _kernel.tangent(other), jnp.asarray(TASK.cov_x)), by_traces)
+
+
+def test_observables_of_weights_are_their_formulas():
+    one = setup()
+    names = [
+        "input_representation", "output_representation", "similarity", "parameter_distance", "balance",
+        "balance_residual", "balance_drift", "alignment",
+    ]  # fmt: skip
+    seen = {name: values[0, -1] for name, values in fs.simulate(one, observe=names).items()}
+    (first, last), (begun_first, begun_last) = end_weights(one), one.weights(0)
+    close = dict(atol=1e-9)
+    np.testing.assert_allclose(seen["input_representation"], first.T @ first, **close)
+    np.testing.assert_allclose(seen["output_representation"], last @ last.T, **close)
+    hidden = TASK.x @ first.T
+    np.testing.assert_allclose(seen["similarity"], hidden @ hidden.T, **close)
+    moved = np.sqrt(np.sum((first - begun_first) ** 2) + np.sum((last - begun_last) ** 2))
+    np.testing.assert_allclose(seen["parameter_distance"], moved, **close)
+    difference = last.T @ last - first @ first.T
+    lam, residual = fs.balance([first, last])
+    np.testing.assert_allclose([seen["balance"][0], seen["balance_residual"][0]], [lam, residual], **close)
+    np.testing.assert_allclose(lam, np.trace(difference) / 5, **close)
+    assert seen["balance_drift"][0] < 1e-8  # flow conserves it
+    left, values, right = np.linalg.svd(TASK.cov_yx, full_matrices=False)
+    for k, (gram, vectors) in enumerate([(first.T @ first, right.T), (last @ last.T, left)]):
+        own = [vectors * values**power @ vectors.T for power in (1, 2)]
+        best = max(np.sum(gram * task) / np.linalg.norm(gram) / np.linalg.norm(task) for task in own)
+        np.testing.assert_allclose(seen["alignment"][k], best, **close)
+
+
+def test_balance_drifts_under_descent_at_first_order():
+    drifts = []
+    for lr in (0.02, 0.01, 0.005):
+        one = setup(times=[0.8]).replace(rule=fs.rules.GradientDescent(lr))
+        drifts.append(fs.simulate(one, observe="balance_drift")["balance_drift"].item())
+    np.testing.assert_allclose(np.log2(np.array(drifts[:-1]) / drifts[1:]), 1, atol=0.1)
+
+
+def test_levels_are_traces_with_projectors():
+    task = fs.tasks.tree((2, 2), 0.1)
+    one = fs.Setup(task, fs.nets.DeepLinear(6), fs.inits.SmallRandom(0.4), times=[0.0, 3.0])
+    seen = fs.simulate(one, observe=["levels", "map"])
+    modes = task.modes()
+    for level, members in enumerate(([0], [1], [2, 3])):
+        # Σ_k u_kᵀ W v_k over a level does not depend on the basis chosen in it.
+        partial = modes.left[:, members] @ modes.right[:, members].T
+        np.testing.assert_allclose(seen["levels"][0, :, level], np.sum(seen["map"][0] * partial, (1, 2)) / len(members))
+
+
+def test_saddle_distances_are_distances_of_maps():
+    task = fs.tasks.from_moments(np.diag([3.0, 2.0, 1.0]), np.eye(3), np.eye(3) * 14 / 3)
+    one = fs.Setup(task, fs.nets.DeepLinear(3), fs.inits.Aligned(1e-3), times=[0.0, 1.0, 2.0])
+    seen = fs.simulate(one, observe=["saddle_distance", "map"])
+    maps = fs.saddles(task, 3).maps
+    wanted = np.linalg.norm(seen["map"][0][:, None] - maps[None], axis=(2, 3))
+    np.testing.assert_allclose(seen["saddle_distance"][0], wanted, atol=1e-12)
+    predicted = fs.solve(one, "AlignedModes", observe="saddle_distance")["saddle_distance"]
+    np.testing.assert_allclose(predicted, wanted, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", sorted(OBSERVABLES))
+def test_what_a_setup_lacks_is_refused_with_the_reason(name):
+    """Every observable either records on a perceptron with moments only, or says why not."""
+    known = OBSERVABLES[name]
+    bare = fs.Setup(TASK, fs.nets.MLP((4, 3), "relu"), fs.inits.SmallRandom(0.5), times=[0.1])
+    if reason := known.lacks(bare):
+        with pytest.raises(fs.BadInput) as refusal:
+            fs.simulate(bare, observe=name)
+        assert reason in refusal.value.seen
+        assert "loss" in refusal.value.needed
+    else:
+        assert fs.simulate(bare, observe=name)[name].shape[:2] == (1, 1)
