@@ -15,17 +15,17 @@ from .rivals import Call
 
 UNIT = "distance"
 TOLERANCE = 1e-10
-WORK = dict(width=50, samples=100, lam=1.0, scale=0.5)
+WIDTH = 50
+GIVEN = problem(WIDTH, samples=100, lam=1.0, scale=0.5)
 
 
 def data() -> tuple[np.ndarray, Weights, Weights]:
     """Samples, and weights before and after."""
-    given = problem(**WORK)
     random = np.random.default_rng(1)
     # Inputs of unequal variance, so that the covariance takes part.
-    x = given.x * np.linspace(0.5, 2, WORK["width"])
-    first, last = (w + 0.1 * random.standard_normal(w.shape) for w in given.weights)
-    return x, given.weights, (first, last)
+    x = GIVEN.x * np.linspace(0.5, 2, WIDTH)
+    first, last = (w + 0.1 * random.standard_normal(w.shape) for w in GIVEN.weights)
+    return x, GIVEN.weights, (first, last)
 
 
 def by_traces() -> Call:
@@ -46,7 +46,7 @@ def by_traces() -> Call:
 
 def by_forming() -> Call:
     x, before, after = data()
-    outputs = np.eye(WORK["width"])
+    outputs = np.eye(WIDTH)
 
     def kernel(weights: Weights) -> np.ndarray:
         first, last = weights
@@ -55,7 +55,7 @@ def by_forming() -> Call:
 
     def go():
         one, other = kernel(before), kernel(after)
-        return [1 - np.vdot(one, other) / (np.linalg.norm(one) * np.linalg.norm(other))]
+        return [1 - float(np.vdot(one, other) / (np.linalg.norm(one) * np.linalg.norm(other)))]
 
     return go
 

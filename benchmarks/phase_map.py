@@ -1,9 +1,9 @@
 """A 40 × 40 map of how far the tangent kernel of a 2–2–2 network moves, over balance λ and scale of the start.
 
-λ from −9 to 9, largest singular value of the starting map (the scale) from 1 to 20, time 40. Ours is one compiled call for all cells,
-from drawing the weights to the distance. The rivals get the weights, and take 4,000 steps of rate 0.01 on second
-moments: all cells at once (stacked matrices, or one array per entry; the faster counts), or cell by cell.
-The last trains 16 cells spread over the map, as every one costs the same.
+λ from −9 to 9, largest singular value of the starting map (the scale) from 1 to 20, time 40. Ours is one compiled
+call for all cells, from drawing the weights to the distance. The rivals get the weights, and take 4,000 steps of
+rate 0.01 on second moments: all cells at once (stacked matrices, or one array per entry; the faster counts), or
+cell by cell. The last trains 16 cells spread over the map, as every one costs the same.
 
 The largest curvature at a start is at most √(λ² + 4·scale²) + ‖Σ − W₂W₁‖ < 64, so that rate 0.01 is stable
 (0.64 < 2), but it is not the flow: distances differ by up to 0.01 at the largest scales, a tenth of that at a tenth

@@ -17,29 +17,28 @@ from .rivals import Call
 UNIT = "trajectory"
 TOLERANCE = 0.02
 LR, STEPS = 0.002, 1000  # to time 2, while the loss still falls
-WORK = dict(width=50, samples=100, lam=1.0, scale=0.05)
+WIDTH = 50
+GIVEN = problem(WIDTH, samples=100, lam=1.0, scale=0.05)
 
 
 def solve() -> Call:
     import festina as fs
 
-    given = problem(**WORK)
-    task = fs.tasks.from_arrays(given.x, given.y)
-    net, init = fs.nets.DeepLinear(hidden=WORK["width"]), fs.inits.Given(given.weights)
+    task = fs.tasks.from_arrays(GIVEN.x, GIVEN.y)
+    net, init = fs.nets.DeepLinear(hidden=WIDTH), fs.inits.Given(GIVEN.weights)
 
     def go():
         work = fs.Setup(task, net, init, until=STEPS * LR, points=STEPS, spacing="log")
-        return [fs.solve(work, "BalancedRiccati", observe="loss")["loss"][-1] - given.floor]
+        return [fs.solve(work, "BalancedRiccati", observe="loss")["loss"][-1] - GIVEN.floor]
 
     return go
 
 
 def on_moments() -> Call:
-    given = problem(**WORK)
-    target = given.cov_yx
+    target = GIVEN.cov_yx
 
     def go():
-        first, last = (w.copy() for w in given.weights)
+        first, last = (w.copy() for w in GIVEN.weights)
         for _ in range(STEPS):
             error = LR * (target - last @ first)
             slope = last.T @ error
@@ -51,18 +50,17 @@ def on_moments() -> Call:
 
 
 def on_samples() -> Call:
-    given = problem(**WORK)
-    x, y, rate = given.x, given.y, LR / len(given.x)
+    x, y, rate = GIVEN.x, GIVEN.y, LR / len(GIVEN.x)
 
     def go():
-        first, last = (w.copy() for w in given.weights)
+        first, last = (w.copy() for w in GIVEN.weights)
         for _ in range(STEPS):
             h = x @ first.T
             error = rate * (y - h @ last.T)
             slope = (error @ last).T @ x
             last += error.T @ h
             first += slope
-        return [excess(given.cov_yx, first, last)]
+        return [excess(GIVEN.cov_yx, first, last)]
 
     return go
 

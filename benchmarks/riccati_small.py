@@ -18,7 +18,8 @@ from .rivals import Call
 UNIT = "trajectory"
 TOLERANCE = 0.02  # descent differs from the flow in the order of its rate
 LR, STEPS = 0.01, 6000
-WORK = dict(width=5, samples=25, lam=1.0, scale=0.05)
+WIDTH, LAM = 5, 1.0
+GIVEN = problem(WIDTH, samples=25, lam=LAM, scale=0.05)
 RECORDED = np.unique(np.round(np.geomspace(20, STEPS, 100)).astype(int))  # 100 steps: from 20 on none falls twice
 SEEN = 20  # of the 100: time 0.63
 
@@ -26,13 +27,12 @@ SEEN = 20  # of the 100: time 0.63
 def solve() -> Call:
     import festina as fs
 
-    given = problem(**WORK)
-    task = fs.tasks.from_arrays(given.x, given.y)
-    net, init = fs.nets.DeepLinear(hidden=WORK["width"]), fs.inits.Given(given.weights)
+    task = fs.tasks.from_arrays(GIVEN.x, GIVEN.y)
+    net, init = fs.nets.DeepLinear(hidden=WIDTH), fs.inits.Given(GIVEN.weights)
 
     def go():
         work = fs.Setup(task, net, init, times=RECORDED * LR)
-        return [fs.solve(work, "BalancedRiccati", observe="loss")["loss"][SEEN] - given.floor]
+        return [fs.solve(work, "BalancedRiccati", observe="loss")["loss"][SEEN] - GIVEN.floor]
 
     return go
 
@@ -44,8 +44,6 @@ def closed_form() -> Call:
     from festina import _riccati
     from festina._precision import in_double
 
-    given = problem(**WORK)
-
     @in_double
     @jax.jit
     def losses(target, weights, lam, times):
@@ -54,25 +52,23 @@ def closed_form() -> Call:
         missing = jnp.swapaxes(last, -1, -2) @ first - jnp.diag(flow.singular_values)
         return 0.5 * jnp.sum(missing**2, axis=(-1, -2))
 
-    return lambda: [losses(given.cov_yx, given.weights, WORK["lam"], RECORDED * LR)[SEEN]]
+    return lambda: [losses(GIVEN.cov_yx, GIVEN.weights, LAM, RECORDED * LR)[SEEN]]
 
 
 def simulate() -> Call:
     import festina as fs
 
-    given = problem(**WORK)
-    task = fs.tasks.from_arrays(given.x, given.y)
-    net, init = fs.nets.DeepLinear(hidden=WORK["width"]), fs.inits.Given(given.weights)
+    task = fs.tasks.from_arrays(GIVEN.x, GIVEN.y)
+    net, init = fs.nets.DeepLinear(hidden=WIDTH), fs.inits.Given(GIVEN.weights)
     work = fs.Setup(task, net, init, fs.rules.GradientDescent(LR), times=RECORDED * LR)
-    return lambda: [fs.simulate(work, 1, "loss", progress=False)["loss"][0, SEEN] - given.floor]
+    return lambda: [fs.simulate(work, 1, "loss", progress=False)["loss"][0, SEEN] - GIVEN.floor]
 
 
 def on_moments() -> Call:
-    given = problem(**WORK)
-    target = given.cov_yx
+    target = GIVEN.cov_yx
 
     def go():
-        (first, last), losses = (w.copy() for w in given.weights), np.empty(STEPS + 1)
+        (first, last), losses = (w.copy() for w in GIVEN.weights), np.empty(STEPS + 1)
         for step in range(STEPS):
             error = target - last @ first
             losses[step] = 0.5 * np.vdot(error, error)
@@ -81,17 +77,16 @@ def on_moments() -> Call:
             last += error @ first.T
             first += slope
         losses[STEPS] = excess(target, first, last)
-        return [losses[RECORDED[SEEN]]]
+        return [float(losses[RECORDED[SEEN]])]
 
     return go
 
 
 def on_samples() -> Call:
-    given = problem(**WORK)
-    x, y, samples = given.x, given.y, len(given.x)
+    x, y, samples = GIVEN.x, GIVEN.y, len(GIVEN.x)
 
     def go():
-        (first, last), losses = (w.copy() for w in given.weights), np.empty(STEPS)
+        (first, last), losses = (w.copy() for w in GIVEN.weights), np.empty(STEPS)
         for step in range(STEPS):
             h = x @ first.T
             error = y - h @ last.T
@@ -100,7 +95,7 @@ def on_samples() -> Call:
             slope = (error @ last).T @ x
             last += error.T @ h
             first += slope
-        return [losses[RECORDED[SEEN]] - given.floor]
+        return [float(losses[RECORDED[SEEN]]) - GIVEN.floor]
 
     return go
 

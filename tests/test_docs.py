@@ -111,7 +111,8 @@ def test_every_test_that_the_docs_name_exists():
 
 
 def test_every_claim_that_the_errata_quote_exists():
-    source = (ROOT / "src/festina/experiments/depth_makes_learning_sigmoidal.py").read_text(encoding="utf-8")
+    written = (ROOT / "src" / "festina" / "experiments").glob("*.py")
+    source = "".join(path.read_text(encoding="utf-8") for path in written)
     quoted = re.findall(r'claim "([^"]+)"', (ROOT / "docs" / "errata.md").read_text(encoding="utf-8"))
     assert quoted
     for text in quoted:
@@ -124,6 +125,27 @@ def test_every_theory_is_on_the_pages_about_theories():
     for page in ("theories.md", "which-theory.md"):
         text = (ROOT / "docs" / page).read_text(encoding="utf-8")
         assert [name for name in members() if name not in text] == []
+
+
+def test_every_observable_is_on_the_page_about_observables():
+    from festina._observables import OBSERVABLES
+    from festina._sequence import FORGETTING
+    from festina._solve import members
+
+    text = (ROOT / "docs" / "observables.md").read_text(encoding="utf-8")
+    training, theories = text.split("\n## Of theories\n")
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([\w, ]*?) ?\|", training, flags=re.MULTILINE))
+    assert set(rows) == {*OBSERVABLES, FORGETTING}
+    for name, observable in OBSERVABLES.items():
+        assert tuple(rows[name].split(", ") if rows[name] else ()) == observable.axes, name
+    listed = set(re.findall(r"`(\w+)`", theories.split("```")[0]))
+    assert {name for member in members().values() for name in member.readouts} <= listed
+    assert {name for name, observable in OBSERVABLES.items() if observable.of_map} <= listed
+
+
+def test_every_experiment_is_in_the_readme():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in _report.experiments.__all__ if f"`{name}`" not in text] == []
 
 
 def test_the_readme_has_the_two_commands():

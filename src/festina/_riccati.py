@@ -36,7 +36,7 @@ class Flow:
     """The eigenbasis of F, and a start in it.
 
     Rows of the eigenbasis: the learned combinations (rate +√(s² + λ²/4), falling), the unpaired inputs or
-    outputs (rate ±λ/2), then the forgotten combinations. `stairs` is K₀ᵀ, (hidden, row).
+    outputs (rate ±λ/2), then the forgotten combinations (rate −√(s² + λ²/4), rising). `stairs` is K₀ᵀ, (hidden, row).
     """
 
     left: Any  # (out, out), singular vectors of Σ, all of them
@@ -64,10 +64,13 @@ def flow(target: Float[Array, "out in"], weights: Any, lam: Any) -> Flow:
     norm = jnp.sqrt(2 * (1 + tilt**2))
     smaller, larger = (1 - tilt) / norm, (1 + tilt) / norm
     unpaired = jnp.full(abs(d_out - d_in), jnp.sign(d_out - d_in) * lam / 2)
-    rates = jnp.concatenate([speed, unpaired, -speed[::-1]])
+    rates = jnp.concatenate([speed, unpaired, -speed])
     first, last = weights
     rows = _rows(right.T @ first.T, left.T @ last, smaller, larger)
-    stairs, pivots = _staircase(rows)
+    # The staircase goes down the rates; what is stored keeps the order of the modes.
+    falling = jnp.concatenate([jnp.arange(len(rates) - len(values)), len(rates) - 1 - jnp.arange(len(values))])
+    stairs, pivots = _staircase(rows[falling])
+    stairs, pivots = stairs[falling], jnp.where(pivots >= 0, falling[pivots], -1)
     at_pivot = jnp.take_along_axis(jnp.abs(stairs), jnp.maximum(pivots, 0)[None], axis=0)[0]
     gentle = jnp.all((pivots < 0) | (at_pivot > STEEP * jnp.max(jnp.abs(stairs), axis=0)))
     return Flow(left, right, values, smaller, larger, rates, stairs.T, pivots, gentle)
@@ -78,7 +81,7 @@ def _rows(first: Any, last: Any, smaller: Any, larger: Any) -> Any:
     count = len(smaller)
     learned = smaller[:, None] * first[:count] + larger[:, None] * last[:count]
     forgotten = smaller[:, None] * last[:count] - larger[:, None] * first[:count]
-    return jnp.concatenate([learned, first[count:], last[count:], forgotten[::-1]])
+    return jnp.concatenate([learned, first[count:], last[count:], forgotten])
 
 
 def _staircase(rows: Float[Array, "row hidden"]) -> tuple[Any, Any]:
@@ -130,22 +133,23 @@ def _state(flow: Flow, time: Any, factor_inverse: Any) -> Any:
     one = jnp.exp(-reference)
     scale = 1 / jnp.sqrt(one**2 + jnp.sum(lifted**2 * root, axis=1))
     lifted = lifted * scale[:, None]
-    inverse = factor_inverse(lifted, root, one * scale, flow.gentle)
+    # The other branch of a batched condition is computed too: it must not divide by zero.
+    here = None if flow.known_gentle is not None else flow.gentle == (factor_inverse is _by_cholesky)
+    inverse = factor_inverse(lifted, root, one * scale, here)
     return inverse @ (lifted * jnp.exp(jnp.minimum(rates, 0) * time))
 
 
-def _by_cholesky(lifted: Any, root: Any, one: Any, gentle: Any) -> Any:
+def _by_cholesky(lifted: Any, root: Any, one: Any, here: Any) -> Any:
     gram = (lifted * root) @ lifted.T + jnp.diag(one**2)
-    # The other branch of a batched condition is computed too: it must not divide by zero.
-    gram = jnp.where(gentle, gram, jnp.eye(len(one), dtype=gram.dtype))
+    gram = gram if here is None else jnp.where(here, gram, jnp.eye(len(one), dtype=gram.dtype))
     return _inverse_of_triangle(jax.lax.linalg.cholesky(gram, symmetrize_input=False))
 
 
-def _by_qr(lifted: Any, root: Any, one: Any, gentle: Any) -> Any:
+def _by_qr(lifted: Any, root: Any, one: Any, here: Any) -> Any:
     # Zero slope at time 0, where √ has none.
     some = root > 0
     tall = jnp.concatenate([(lifted * jnp.where(some, jnp.sqrt(jnp.where(some, root, 1.0)), 0.0)).T, jnp.diag(one)])
-    tall = jnp.where(gentle, jnp.eye(*tall.shape, dtype=tall.dtype), tall)
+    tall = tall if here is None else jnp.where(here, tall, jnp.eye(*tall.shape, dtype=tall.dtype))
     upper = jnp.linalg.qr(tall, mode="r")
     sign = jnp.where(jnp.diagonal(upper) < 0, -1.0, 1.0)
     return _inverse_of_triangle((upper * sign[:, None]).T)
@@ -180,7 +184,7 @@ def factors(flow: Flow, states: Float[Array, "*time hidden row"]) -> tuple[Any, 
     count, d_in, d_out = len(flow.singular_values), flow.right.shape[0], flow.left.shape[0]
     learned = states[..., :count]
     unpaired = states[..., count : states.shape[-1] - count]
-    forgotten = states[..., states.shape[-1] - count :][..., ::-1]
+    forgotten = states[..., states.shape[-1] - count :]
     first = learned * flow.smaller - forgotten * flow.larger
     last = learned * flow.larger + forgotten * flow.smaller
     if d_in > d_out:

@@ -8,8 +8,10 @@ assumptions fail.
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 import functools
+import os
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOfEntries
 from typing import Any
@@ -31,6 +33,8 @@ from .theories.base import Assumption, Theory
 
 KINDS = ("exact", "reduction", "limit")
 CHUNK = 64  # times of a closed form that are evaluated together: their states stay in cache
+LONG = 512  # times from which on threads are worth their while
+CORES = os.cpu_count() or 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -231,13 +235,33 @@ def _constants(theory: Theory, setup: Setup, seed: int) -> Any:
 
 
 def _predicted(theory: Theory, names: tuple[str, ...], constants: Any, times: np.ndarray) -> dict[str, Any]:
-    whole = len(times)
-    if theory.kind != "reduction":
-        # A few lengths serve all grids: compiling costs more than a last time computed twice.
-        whole = 2 ** (whole - 1).bit_length() if whole < CHUNK else -(-whole // CHUNK) * CHUNK
-    filled = np.concatenate([times, np.repeat(times[-1:], whole - len(times))])
-    values = in_double(_evaluated)(theory, names, constants, filled)
-    return {name: value[: len(times)] for name, value in values.items()}
+    """The readouts at all times; a long grid of a closed form is shared among the cores."""
+    if theory.kind == "reduction":
+        return in_double(_evaluated)(theory, names, constants, times)
+    count = len(times)
+    # A few lengths serve all grids: compiling costs more than a last time computed twice.
+    whole = 2 ** (count - 1).bit_length() if count < CHUNK else -(-count // CHUNK) * CHUNK
+    shares = CORES if whole >= LONG else 1
+    whole = -(-whole // (CHUNK * shares)) * CHUNK * shares if shares > 1 else whole
+    filled = np.concatenate([times, np.repeat(times[-1:], whole - count)])
+    each = functools.partial(in_double(_evaluated), theory, names, constants)
+    first, *others = np.split(filled, shares)
+    # The first share compiles what the others run.
+    done = [each(first)] if shares == 1 or _is_new(theory, names, constants, len(first)) else []
+    with concurrent.futures.ThreadPoolExecutor(shares) as pool:
+        done += pool.map(each, others if done else [first, *others])
+    return {name: np.concatenate([part[name] for part in done])[:count] for name in names}
+
+
+_compiled: set[Any] = set()
+
+
+def _is_new(theory: Theory, names: tuple[str, ...], constants: Any, length: int) -> bool:
+    shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(constants))
+    key = (theory, names, shapes, jax.tree.structure(constants), length)
+    new = key not in _compiled
+    _compiled.add(key)
+    return new
 
 
 @functools.partial(jax.jit, static_argnames=("theory", "names"))
