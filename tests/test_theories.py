@@ -241,6 +241,26 @@ def test_a_theory_is_taken_by_name_class_or_instance(spelling):
     assert fs.solve(fs.theories.AlignedModes.example(), theory=spelling).source == "AlignedModes"
 
 
+@pytest.mark.parametrize(
+    ("start", "lost"),
+    [
+        ([0.1, -0.1, 0.1, 0.1], ["2"]),
+        ([0.1, 0.1, 0.0, 0.1], ["3"]),
+        ([0.1] * 4, []),
+        ([-0.1] * 4, ["1", "2", "3", "4"]),
+    ],
+)
+def test_a_start_that_never_learns_a_mode_says_which_and_why(start, lost):
+    setup = fs.Setup(fs.tasks.hierarchy(2), fs.nets.DeepLinear(5), fs.inits.Aligned(start), times=[1e4])
+    for theory in ("AlignedModes", "UnbalancedModes", "BalancedRiccati"):
+        predicted = fs.solve(setup, theory)
+        note = predicted.provenance["note"]
+        assert re.findall(r"(\d) \(s = ", note) == lost, theory
+        assert ("never learned" in note) == bool(lost)
+        learned = predicted["modes"][0] > 0.5 * setup.task.modes().targets()
+        assert [str(k + 1) for k in np.flatnonzero(~learned)] == lost
+
+
 def test_unknown_theories_suggest_the_nearest():
     with pytest.raises(fs.UnknownName, match="did you mean 'AlignedModes'"):
         fs.solve(fs.theories.AlignedModes.example(), theory="AlignedMode")

@@ -42,6 +42,8 @@ def _in_present_dtype(leaf: Any) -> Any:
     JAX remembers what it made of a NumPy array: one that it met in float32 mode stays float32 in
     float64 mode, unless the dtype is asked for.
     """
+    if isinstance(leaf, np.ndarray) and leaf.dtype == np.float64 and jax.config.jax_enable_x64:
+        return leaf.copy()  # which JAX has not met; much cheaper than a conversion by name
     is_double = isinstance(leaf, (np.ndarray, jax.Array)) and leaf.dtype == np.float64
     return jnp.asarray(leaf, jnp.result_type(float)) if is_double else leaf
 

@@ -28,7 +28,8 @@ from ._noun import noun, static
 
 ABSENT = 1e-13  # what a row adds to the rows above it, relative to the largest row; below there is only rounding
 STEEP = 1e-3  # a pivot this much smaller than its column makes the squares of Cholesky lose digits
-PANEL = 25  # triangles up to this size are inverted by LAPACK, larger ones by blocks
+PANEL = 25  # triangles up to this size are left to LAPACK, larger ones cut into blocks
+NARROW = 16  # hidden units up to which all times are computed together: wider states do not fit in cache
 
 
 @noun
@@ -114,7 +115,9 @@ def states(flow: Flow, times: Float[Array, " time"]) -> Float[Array, "time hidde
     """Kᵀ at every time."""
 
     def each(factor_inverse):
-        return lambda times: jax.lax.map(lambda time: _state(flow, time, factor_inverse), times)
+        one = lambda time: _state(flow, time, factor_inverse)  # noqa: E731
+        narrow = flow.stairs.shape[0] <= NARROW
+        return lambda times: jax.vmap(one)(times) if narrow else jax.lax.map(one, times)
 
     if flow.known_gentle is None:
         return jax.lax.cond(flow.gentle, each(_by_cholesky), each(_by_qr), times)
@@ -142,7 +145,18 @@ def _state(flow: Flow, time: Any, factor_inverse: Any) -> Any:
 def _by_cholesky(lifted: Any, root: Any, one: Any, here: Any) -> Any:
     gram = (lifted * root) @ lifted.T + jnp.diag(one**2)
     gram = gram if here is None else jnp.where(here, gram, jnp.eye(len(one), dtype=gram.dtype))
-    return _inverse_of_triangle(jax.lax.linalg.cholesky(gram, symmetrize_input=False))
+    return _inverse_factor(gram)
+
+
+def _inverse_factor(gram: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The inverse of the Cholesky factor, by blocks: LAPACK's threads for one small matrix cost more than it does."""
+    half = gram.shape[0] // 2
+    if gram.shape[0] <= PANEL:
+        return _inverse_of_triangle(jax.lax.linalg.cholesky(gram, symmetrize_input=False))
+    above = _inverse_factor(gram[:half, :half])
+    side = gram[half:, :half] @ above.T
+    below = _inverse_factor(gram[half:, half:] - side @ side.T)
+    return _block_triangle(above, -(below @ side) @ above, below)
 
 
 def _by_qr(lifted: Any, root: Any, one: Any, here: Any) -> Any:
@@ -156,15 +170,17 @@ def _by_qr(lifted: Any, root: Any, one: Any, here: Any) -> Any:
 
 
 def _inverse_of_triangle(lower: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    # LAPACK's threads for one large triangular solve cost more than the solve; products do not.
     size = lower.shape[0]
     if size <= PANEL:
         eye = jnp.eye(size, dtype=lower.dtype)
         return jax.lax.linalg.triangular_solve(lower, eye, left_side=True, lower=True)
     half = size // 2
     above, below = _inverse_of_triangle(lower[:half, :half]), _inverse_of_triangle(lower[half:, half:])
-    corner = -(below @ lower[half:, :half]) @ above
-    return jnp.block([[above, jnp.zeros((half, size - half), lower.dtype)], [corner, below]])
+    return _block_triangle(above, -(below @ lower[half:, :half]) @ above, below)
+
+
+def _block_triangle(above: Any, corner: Any, below: Any) -> Any:
+    return jnp.block([[above, jnp.zeros((above.shape[0], below.shape[0]), above.dtype)], [corner, below]])
 
 
 def start(flow: Flow) -> Float[Array, "hidden row"]:

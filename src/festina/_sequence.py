@@ -19,6 +19,7 @@ from ._spec import to_spec
 from ._trajectory import Trajectory
 from .inits import Given
 
+KINDS = ("exact", "reduction", "limit")  # of theories, from the strongest on
 FORGETTING = "forgetting"  # of each task: its loss above the one that it was left with
 
 
@@ -135,7 +136,8 @@ def _joined(
     notes = [f"task {k + 1}: {fact['note']}" for k, fact in enumerate(facts) if fact.get("note")]
     own = {"setup": functools.partial(to_spec, setup), "note": "; ".join(notes)}
     if numbered:
-        own |= {"assumptions": numbered, "exact": all(fact["exact"] for fact in facts)}
+        weakest = max((fact["kind"] for fact in facts), key=KINDS.index)
+        own |= {"assumptions": numbered, "exact": weakest == "exact", "kind": weakest}
     if "seconds" in facts[0]:
         seconds = sum(fact["seconds"] for fact in facts)
         own |= {"seconds": seconds, "interrupted": any(fact["interrupted"] for fact in facts)}

@@ -31,7 +31,6 @@ from ._trajectory import Trajectory
 from ._version import __version__
 from .theories.base import Assumption, Theory
 
-KINDS = ("exact", "reduction", "limit")
 CHUNK = 64  # times of a closed form that are evaluated together: their states stay in cache
 LONG = 512  # times from which on threads are worth their while
 CORES = os.cpu_count() or 1
@@ -62,7 +61,7 @@ class Coverage:
         return all(assumption.holds or assumption.advisory for assumption in self.assumptions)
 
     def rank(self) -> tuple[Any, ...]:
-        return len(self.failed), KINDS.index(self.theory.kind), -len(self.assumptions), self.name
+        return len(self.failed), _sequence.KINDS.index(self.theory.kind), -len(self.assumptions), self.name
 
 
 class Covering(SequenceOfEntries):
@@ -245,12 +244,15 @@ def _predicted(theory: Theory, names: tuple[str, ...], constants: Any, times: np
     whole = -(-whole // (CHUNK * shares)) * CHUNK * shares if shares > 1 else whole
     filled = np.concatenate([times, np.repeat(times[-1:], whole - count)])
     each = functools.partial(in_double(_evaluated), theory, names, constants)
-    first, *others = np.split(filled, shares)
-    # The first share compiles what the others run.
-    done = [each(first)] if shares == 1 or _is_new(theory, names, constants, len(first)) else []
-    with concurrent.futures.ThreadPoolExecutor(shares) as pool:
-        done += pool.map(each, others if done else [first, *others])
-    return {name: np.concatenate([part[name] for part in done])[:count] for name in names}
+    if shares == 1:
+        parts = [each(filled)]
+    else:
+        first, *others = np.split(filled, shares)
+        # Where nothing is compiled yet, the first share compiles what the others run.
+        parts = [each(first)] if _is_new(theory, names, constants, len(first)) else []
+        with concurrent.futures.ThreadPoolExecutor(shares) as pool:
+            parts += pool.map(each, others if parts else [first, *others])
+    return {name: np.concatenate([part[name] for part in parts])[:count] for name in names}
 
 
 _compiled: set[Any] = set()

@@ -12,7 +12,6 @@ from jaxtyping import Array, Float
 from ._errors import BadInput
 from ._linalg import Modes, modes_at
 from ._noun import is_traced, noun, static
-from ._precision import in_double
 
 Matrix = Float[Array, "out in"] | Float[np.ndarray, "out in"]
 
@@ -81,14 +80,14 @@ class Task:
         return f"Task({self.recipe[0] if self.recipe else 'own data'}: {self.d_in} → {self.d_out}, {size})"
 
 
-@in_double
 def _best_map(cov_yx: Any, cov_x: Any) -> Any:
-    return jnp.asarray(cov_yx) @ jnp.linalg.pinv(jnp.asarray(cov_x), hermitian=True)
+    xp = jnp if is_traced(cov_yx, cov_x) else np
+    return cov_yx @ xp.linalg.pinv(cov_x, hermitian=True)
 
 
-@in_double
 def _lowest_loss(power: Any, target: Any, cov_yx: Any) -> Any:
-    return 0.5 * (jnp.asarray(power) - jnp.sum(jnp.asarray(target) * cov_yx))
+    xp = jnp if is_traced(power, target, cov_yx) else np
+    return 0.5 * (power - xp.sum(target * cov_yx))
 
 
 @noun

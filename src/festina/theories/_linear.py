@@ -139,3 +139,16 @@ def unlearnable(silent: Any, values: Any, why: str) -> tuple[str, ...]:
     """A remark on the modes that a start can never learn, counted from 1."""
     modes = [f"{k + 1} (s = {value:.4g})" for k, value in enumerate(values) if silent[k]]
     return (f"never learned: mode {', '.join(modes)}; {why}",) if modes else ()
+
+
+def lost_from_the_start(modes: Modes, layer_strengths: Any) -> tuple[str, ...]:
+    """A remark on aligned modes that start where nothing grows; one layer alone has no such place."""
+    if len(layer_strengths) == 1:
+        return ()
+    size = np.abs(layer_strengths)
+    product = np.prod(layer_strengths, axis=0)
+    balanced = np.ptp(size, axis=0) <= 1e-13 * size.max(axis=0)
+    # One layer that is not zero feeds the other; of three, two must not be.
+    dead = (product <= 0) & (balanced | (np.sum(size > 0, axis=0) < len(size) - 1))
+    wanted = modes.singular_values > 1e-12 * modes.singular_values[0]
+    return unlearnable(dead & wanted, modes.singular_values, "it starts at zero, or balanced with the opposite sign")

@@ -29,6 +29,7 @@ from ._linear import (
     grown,
     linear_assumptions,
     linear_constants,
+    lost_from_the_start,
     weight_readouts,
 )
 from .base import Approach, Assumption, Readout, Reduction
@@ -100,3 +101,7 @@ class AlignedChains(Reduction):
 
     def weights(self, constants, states):
         return grown(constants, states)
+
+    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
+        modes = setup.modes(seed)
+        return lost_from_the_start(modes, chain_bases(modes, setup.weights(seed))[0])

@@ -46,6 +46,7 @@ from ._linear import (
     horizon_assumption,
     linear_assumptions,
     linear_constants,
+    lost_from_the_start,
     weight_readouts,
 )
 from .base import Approach, Assumption, Theory
@@ -170,3 +171,7 @@ class AlignedModes(Theory):
 
     def weights(self, constants, states):
         return _layers(constants, states)
+
+    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
+        modes = setup.modes(seed)
+        return lost_from_the_start(modes, chain_bases(modes, setup.weights(seed))[0])

@@ -10,7 +10,8 @@ be rich or lazy, large |λ| is lazy or delayed: see `experiments`. `festina._ric
 
 It ends at QQᵀ = Σ 2Λ o oᵀ over the pivots of the start with Λ > 0: the modes that the start can reach. A start
 that lacks a direction (a square net with λ = 0 whose determinant has the wrong sign; the reversal of a learned
-task) stays at a saddle for ever. Training finds its way out by rounding alone, at a time that means nothing.
+task) stays at a saddle for ever. Training leaves it all the same, by the error of its steps or by rounding, at a
+time that says something about them and nothing about the flow.
 
 Symbols: Σ = Σʸˣ/κ; s, its singular values; Λ = ±√(s² + λ²/4), ±λ/2, the eigenvalues of F, and o its vectors; λ, the
 balance: positive if the read-out is the larger layer.
@@ -146,16 +147,18 @@ class BalancedRiccati(Theory):
         full = flow.pivots.max() if (flow.pivots >= 0).all() else len(flow.rates)
         wanted = (values > 1e-12 * max(values.max(), np.finfo(float).tiny)) & ~reached
         lacking, narrow = wanted & (np.arange(len(values)) < full), wanted & (np.arange(len(values)) > full)
-        fastest = float(np.max(flow.rates)) * float(np.trace(setup.task.cov_x)) / setup.task.d_in
+        variance = float(np.trace(setup.task.cov_x)) / setup.task.d_in
+        fastest = float(np.max(flow.rates)) * variance
         escape = -np.log(np.finfo(float).eps) / fastest if fastest > 0 else np.inf
         return (
             *unlearnable(
                 lacking,
-                values,
-                "the start has no part in it that faster modes do not use, so that the flow stays at a saddle; in "
-                f"float64, training leaves it by rounding alone from t ≈ {escape:.3g} on, which predicts nothing",
+                variance * values,
+                "the start has no part in it that faster modes do not use, so that the flow stays at a saddle; what "
+                "leaves it in training is the error of finite steps, or rounding, which in float64 has grown to "
+                f"order 1 by t ≈ {escape:.3g}: beyond, no simulation can follow the flow",
             ),
-            *unlearnable(narrow, values, f"only {hidden} modes fit through {hidden} hidden units"),
+            *unlearnable(narrow, variance * values, f"only {hidden} modes fit through {hidden} hidden units"),
         )
 
 

@@ -66,7 +66,7 @@ def effective_starts(modes: Modes, weights: Any) -> tuple[Modes, Any]:
     upper = jnp.linalg.qr(seen, mode="r")  # Gram and Schmidt, in order of falling s
     count = len(modes.singular_values)
     lower = jnp.zeros((count, count), seen.dtype).at[:, : upper.shape[0]].set(upper.T)
-    level = levels(modes.singular_values)
+    level = levels(jnp.asarray(modes.singular_values))
     within = jnp.where(level[:, None] == level[None, :], lower, 0.0)
     start = 0.25 * within @ within.T
     turn = eigenvectors_within(level, start)

@@ -39,8 +39,8 @@ from ._linear import (
     horizon_assumption,
     linear_assumptions,
     linear_constants,
+    lost_from_the_start,
     two_layers_assumption,
-    unlearnable,
     weight_readouts,
 )
 from .base import Approach, Assumption, Readout, Theory
@@ -117,6 +117,4 @@ class UnbalancedModes(Theory):
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         modes = setup.modes(seed)
-        first, last = chain_bases(modes, setup.weights(seed))[0]
-        silent = (np.abs(first + last) <= 1e-13 * (np.abs(first) + np.abs(last))) & (modes.singular_values > 0)
-        return unlearnable(silent, modes.singular_values, "it starts at zero, or balanced with the opposite sign")
+        return lost_from_the_start(modes, chain_bases(modes, setup.weights(seed))[0])
