@@ -198,23 +198,61 @@ def test_a_tiny_start_keeps_its_digits():
     np.testing.assert_allclose(strengths, np.sort(wanted, axis=1), rtol=1e-9, atol=1e-15)
 
 
-def test_a_family_of_starts_is_one_batched_call(double):
-    task = fs.tasks.regression(2, 2, samples=6, seed=0)
-    net, times = fs.nets.DeepLinear(2), jnp.asarray([0.5, 3.0])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_a_family_of_starts_is_one_batched_call(aligned):
+    task = fs.tasks.regression(3, 2, samples=6, seed=0)
+    lams, scales, names = [-2.0, 0.0, 2.0], [0.1, 1.0], ["loss", "map", "kernel_distance", "input_representation"]
+    many = fs.theories.balanced_riccati.family(
+        task, 2, lam=lams, scale=scales, seeds=3, times=[0.5, 3.0], observe=names, aligned=aligned
+    )
+    assert dict(many.sizes) == {"lam": 3, "scale": 2, "seed": 3, "time": 2, "feature": 2, "input": 3, "input_": 3}
+    for lam, scale, seed in [(-2.0, 0.1, 0), (0.0, 1.0, 1), (2.0, 0.1, 2)]:
+        setup = fs.Setup(task, fs.nets.DeepLinear(2), fs.inits.Balanced(lam, scale, aligned), times=[0.5, 3.0])
+        alone = fs.solve(setup, "BalancedRiccati", seed=seed, observe=names)
+        for name in names:
+            one = many[name].sel(lam=lam, scale=scale, seed=seed)
+            np.testing.assert_allclose(one, alone[name], atol=1e-10, err_msg=name)
 
-    def final(lam, scale, seed):
-        weights = fs.inits.Balanced(lam, scale).draw(jax.random.key(seed), net, task.moments_only())
-        flow = _riccati.flow(jnp.asarray(task.cov_yx), weights, lam)
-        first, last = _riccati.weights(flow, _riccati.states(flow, times))
-        return last @ first
 
-    lams, scales, seeds = jnp.asarray([-2.0, 0.0, 2.0]), jnp.asarray([0.1, 1.0]), jnp.arange(3)
-    family = jax.vmap(jax.vmap(jax.vmap(final, (None, None, 0)), (None, 0, None)), (0, None, None))
-    many = jax.jit(family)(lams, scales, seeds)
-    assert many.shape == (3, 2, 3, 2, 2, 2)
-    setup = fs.Setup(task, net, fs.inits.Balanced(2.0, 0.1), times=times)
-    for seed in range(3):
-        np.testing.assert_allclose(many[2, 0, seed], fs.solve(setup, "BalancedRiccati", seed=seed)["map"], atol=1e-10)
+def test_a_family_is_refused_where_one_of_its_members_would_be():
+    task = fs.tasks.regression(3, 2, samples=6, seed=0)
+    with pytest.raises(fs.BadInput, match="hidden"):
+        fs.theories.balanced_riccati.family(task, 3, lam=[-1.0, 1.0], scale=0.1, times=[1.0])
+    bent = fs.tasks.regression(3, 2, samples=6, seed=0, whiten=False)
+    with pytest.raises(fs.NoTheory, match="white input"):
+        fs.theories.balanced_riccati.family(bent, 2, lam=1.0, scale=0.1, times=[1.0])
+
+
+def test_derivatives_in_the_start_are_right_and_those_in_the_task_are_refused(double):
+    rng = np.random.default_rng(0)
+    full, poor = rng.normal(size=(3, 4)), np.outer(rng.normal(size=3), rng.normal(size=4))
+    first, last = (jnp.asarray(rng.normal(size=s)) for s in ((3, 4), (3, 3)))
+
+    def by_exponentials(target, lam, first):
+        """The formula as it stands, through matrix exponentials and a sum over time."""
+        generator = jnp.block([[-lam / 2 * jnp.eye(4), target.T], [target, lam / 2 * jnp.eye(3)]])
+        begin = jnp.concatenate([first.T, last])
+        nodes, shares = np.polynomial.legendre.leggauss(24)
+        grams = [
+            begin.T @ jax.scipy.linalg.expm(2 * generator * (n + 1) / 2) @ begin * w / 2
+            for n, w in zip(nodes, shares, strict=True)
+        ]
+        end = jax.scipy.linalg.expm(generator) @ begin
+        return jnp.sum(jnp.sin(end @ jnp.linalg.solve(jnp.eye(3) + sum(grams), end.T)))
+
+    def closed(target, lam, first):
+        flow = _riccati.flow(target, (first, last), lam)
+        one, two = _riccati.weights(flow, _riccati.states(flow, jnp.asarray([1.0])))
+        whole = jnp.concatenate([jnp.swapaxes(one, -1, -2), two], axis=1)[0]
+        return jnp.sum(jnp.sin(whole @ whole.T))
+
+    for target in (full, poor):
+        for lam in (0.0, 0.8, -0.8):
+            for argument in (1, 2):
+                seen, true = (jax.grad(f, argument)(jnp.asarray(target), lam, first) for f in (closed, by_exponentials))
+                np.testing.assert_allclose(seen, true, rtol=1e-7, atol=1e-9)
+    with pytest.raises(fs.BadInput, match=r"derivative .* with respect to the task"):
+        jax.grad(closed)(jnp.asarray(full), 0.8, first)
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,15 @@ def overlap(one: Tangent, other: Tangent, cov_x: Float[Array, "in in"]) -> Float
 
 def distance(one: Tangent, other: Tangent, cov_x: Float[Array, "in in"]) -> Float[Array, ""]:
     """1 − cos of the angle between two kernels; 0 where one of them vanishes."""
+    one, other = _unit(one), _unit(other)
     sizes = overlap(one, one, cov_x) * overlap(other, other, cov_x)
     lives = sizes > 0
     cosine = overlap(one, other, cov_x) / jnp.sqrt(jnp.where(lives, sizes, 1.0))
     return jnp.where(lives, jnp.maximum(1.0 - cosine, 0.0), 0.0)
+
+
+def _unit(kernel: Tangent) -> Tangent:
+    """A multiple of order 1: squares of very small weights' kernels would underflow."""
+    sizes = jnp.max(jnp.abs(kernel.outer), axis=(1, 2)) * jnp.max(jnp.abs(kernel.inner), axis=(1, 2))
+    largest = jnp.max(sizes)
+    return Tangent(kernel.outer / jnp.where(largest > 0, largest, 1.0), kernel.inner)

@@ -39,7 +39,8 @@ class Observable:
     """A named quantity of the weights; `lacks(setup)` says why a setup does not have it, or "".
 
     `needs` names the parts of the `View` that it looks at. `of_map` reads it off the map of a linear net, so that
-    every theory of the map predicts it.
+    every theory of the map predicts it; one that does not change if hidden units are rotated (`turns`) is predicted
+    by every theory of the layers.
     """
 
     axes: tuple[str, ...]
@@ -47,6 +48,7 @@ class Observable:
     lacks: Callable[[Setup], str] = lambda setup: ""
     needs: tuple[str, ...] = ()
     of_map: Callable[[View, Any], Any] | None = None
+    turns: bool = False
 
 
 def _of_map(axes, of_map, lacks, needs) -> Observable:
@@ -141,20 +143,20 @@ OBSERVABLES: dict[str, Observable] = {
     "representation": Observable(
         ("sample", "hidden"), lambda view, w: view.net.representation(w, view.x), _needs_hidden, ("x",)
     ),
-    "similarity": Observable(("sample", "sample_"), _similarity, _needs_hidden, ("x",)),
+    "similarity": Observable(("sample", "sample_"), _similarity, _needs_hidden, ("x",), turns=True),
     "input_representation": Observable(("input", "input_"), lambda view, w: w[0].T @ w[0], _needs_chain),
     "output_representation": Observable(("feature", "feature_"), lambda view, w: w[-1] @ w[-1].T, _needs_chain),
-    "alignment": Observable(("side",), _alignment, _needs_chain, ("modes",)),
+    "alignment": Observable(("side",), _alignment, _needs_chain, ("modes",), turns=True),
     "kernel_distance": Observable((), _kernel_distance, _needs_linear, ("start", "cov_x")),
     "parameter_distance": Observable(
         (), lambda view, w: _norm(jax.tree.map(jnp.subtract, w, view.start)), needs=("start",)
     ),
-    "balance": Observable(("layer",), lambda view, w: imbalances(w)[0], _needs_matrices),
-    "balance_residual": Observable(("layer",), lambda view, w: imbalances(w)[1], _needs_matrices),
+    "balance": Observable(("layer",), lambda view, w: imbalances(w)[0], _needs_matrices, turns=True),
+    "balance_residual": Observable(("layer",), lambda view, w: imbalances(w)[1], _needs_matrices, turns=True),
     "balance_drift": Observable(
         ("layer",), lambda view, w: imbalances(w, view.start)[1], _needs_matrices, ("start",)
     ),
-    "gradient_norm": Observable((), _gradient_norm),
+    "gradient_norm": Observable((), _gradient_norm, turns=True),
     "saddle_distance": _of_map(("saddle",), _saddle_distance, _needs_saddles, ("saddles",)),
     "task_loss": Observable(("task",), _task_losses, _needs_sequence, ("tasks",)),
 }  # fmt: skip

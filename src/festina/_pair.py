@@ -12,21 +12,22 @@ from typing import Any
 
 import jax.numpy as jnp
 
-ABSENT = 1e-13  # a growing part this much smaller than the decaying one is rounding
+from ._linalg import ROUNDING
 
 
 def weights(times: Any, singular_value: Any, variance: Any, first: Any, last: Any) -> tuple[Any, Any]:
     """w₁ and w₂ at `times`; all arguments broadcast against each other."""
     first, last = jnp.asarray(first), jnp.asarray(last)
-    slope = variance * (last**2 - first**2) / 2
+    total, difference = last + first, last - first  # c = their product: nothing cancels as it goes to 0
+    slope = variance * total * difference / 2
     # √(s² + (λc/2)²), with a slope where both vanish.
     still = (singular_value == 0) & (slope == 0)
     rate = jnp.where(still, 0.0, jnp.hypot(jnp.where(still, 1.0, singular_value), slope))
     tilt = slope / jnp.where(still, 1.0, rate + singular_value)
     norm = jnp.sqrt(2 * (1 + tilt**2))
     smaller, larger = (1 - tilt) / norm, (1 + tilt) / norm
-    learned, forgotten = smaller * first + larger * last, smaller * last - larger * first
-    learned = jnp.where(jnp.abs(learned) > ABSENT * jnp.abs(forgotten), learned, 0.0)
+    learned, forgotten = (total + tilt * difference) / norm, (difference - tilt * total) / norm
+    learned = jnp.where(jnp.abs(learned) > ROUNDING * jnp.abs(forgotten), learned, 0.0)
     lost = learned == 0
     decay = jnp.exp(-2 * rate * times)
     spent = jnp.where(still, times, -jnp.expm1(-2 * rate * times) / jnp.where(still, 1.0, 2 * rate))

@@ -30,7 +30,7 @@ def in_double(function: F) -> F:
             args, kwargs = jax.tree.map(_in_present_dtype, (args, kwargs))
             return function(*args, **kwargs)
         with jax.enable_x64(True), _now():
-            args, kwargs = jax.tree.map(_in_present_dtype, (args, kwargs))
+            args, kwargs = jax.tree.map(_unmet, (args, kwargs))
             return to_numpy(function(*args, **kwargs))
 
     return wrapped  # pyright: ignore[reportReturnType]
@@ -42,10 +42,13 @@ def _in_present_dtype(leaf: Any) -> Any:
     JAX remembers what it made of a NumPy array: one that it met in float32 mode stays float32 in
     float64 mode, unless the dtype is asked for.
     """
-    if isinstance(leaf, np.ndarray) and leaf.dtype == np.float64 and jax.config.jax_enable_x64:
-        return leaf.copy()  # which JAX has not met; much cheaper than a conversion by name
     is_double = isinstance(leaf, (np.ndarray, jax.Array)) and leaf.dtype == np.float64
     return jnp.asarray(leaf, jnp.result_type(float)) if is_double else leaf
+
+
+def _unmet(leaf: Any) -> Any:
+    """A copy that JAX has not met in float32 mode; much cheaper than a conversion by name."""
+    return leaf.copy() if isinstance(leaf, np.ndarray) and leaf.dtype == np.float64 else leaf
 
 
 def _now() -> Any:

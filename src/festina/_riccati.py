@@ -24,9 +24,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ._errors import BadInput
+from ._linalg import ROUNDING, SAME
 from ._noun import noun, static
 
-ABSENT = 1e-13  # what a row adds to the rows above it, relative to the largest row; below there is only rounding
 STEEP = 1e-3  # a pivot this much smaller than its column makes the squares of Cholesky lose digits
 PANEL = 25  # triangles up to this size are left to LAPACK, larger ones cut into blocks
 NARROW = 16  # hidden units up to which all times are computed together: wider states do not fit in cache
@@ -37,7 +38,7 @@ class Flow:
     """The eigenbasis of F, and a start in it.
 
     Rows of the eigenbasis: the learned combinations (rate +√(s² + λ²/4), falling), the unpaired inputs or
-    outputs (rate ±λ/2), then the forgotten combinations (rate −√(s² + λ²/4), rising). `stairs` is K₀ᵀ, (hidden, row).
+    outputs (rate ±λ/2), then the forgotten combinations (rate −√(s² + λ²/4)). `stairs` is K₀ᵀ, (hidden, row).
     """
 
     left: Any  # (out, out), singular vectors of Σ, all of them
@@ -52,16 +53,37 @@ class Flow:
     known_gentle: bool | None = static(default=None)  # the same, where it is known before compilation
 
 
+@jax.custom_jvp
+def _decomposed(target: Float[Array, "out in"]) -> tuple[Any, Any, Any]:
+    left, values, right_t = jnp.linalg.svd(target, full_matrices=True)
+    return left, values, right_t.T
+
+
+def _refuse_derivative(primals: Any, tangents: Any) -> Any:
+    if isinstance(tangents[0], jax.custom_derivatives.SymbolicZero):
+        outputs = _decomposed(*primals)
+        return outputs, jax.tree.map(jnp.zeros_like, outputs)
+    # That of singular vectors does not exist where levels are equal, and would be wrong in silence.
+    raise BadInput(
+        "a derivative of the λ-balanced solution with respect to the task",
+        "derivatives with respect to the start: weights, lam, scale",
+        "take differences, or differentiate training",
+    )
+
+
+_decomposed.defjvp(_refuse_derivative, symbolic_zeros=True)
+
+
 @jax.jit
 def flow(target: Float[Array, "out in"], weights: Any, lam: Any) -> Flow:
     """One singular value decomposition serves all times."""
     d_out, d_in = target.shape
-    left, values, right_t = jnp.linalg.svd(target, full_matrices=True)
-    right = right_t.T
-    speed = jnp.hypot(values, lam / 2)
+    left, values, right = _decomposed(target)
+    # A silent mode does not mix the layers; in this basis its rates are smooth in λ, at 0 too.
+    silent = values <= SAME * jnp.max(values)
+    speed = jnp.where(silent, lam / 2, jnp.hypot(jnp.where(silent, 1.0, values), lam / 2))
     # [saxe_slides] prints H with the square root of a difference, which underflows for small λ.
-    both = speed + values
-    tilt = jnp.where(both > 0, lam / 2 / jnp.where(both > 0, both, 1.0), 0.0)
+    tilt = jnp.where(silent, 1.0, lam / 2 / jnp.where(silent, 1.0, speed + values))
     norm = jnp.sqrt(2 * (1 + tilt**2))
     smaller, larger = (1 - tilt) / norm, (1 + tilt) / norm
     unpaired = jnp.full(abs(d_out - d_in), jnp.sign(d_out - d_in) * lam / 2)
@@ -69,9 +91,10 @@ def flow(target: Float[Array, "out in"], weights: Any, lam: Any) -> Flow:
     first, last = weights
     rows = _rows(right.T @ first.T, left.T @ last, smaller, larger)
     # The staircase goes down the rates; what is stored keeps the order of the modes.
-    falling = jnp.concatenate([jnp.arange(len(rates) - len(values)), len(rates) - 1 - jnp.arange(len(values))])
-    stairs, pivots = _staircase(rows[falling])
-    stairs, pivots = stairs[falling], jnp.where(pivots >= 0, falling[pivots], -1)
+    falling = jnp.argsort(-rates, stable=True)
+    stairs, pivots, _ = staircase(rows[falling])
+    stairs = jnp.zeros_like(stairs).at[falling].set(stairs)
+    pivots = jnp.where(pivots >= 0, falling[pivots], -1)
     at_pivot = jnp.take_along_axis(jnp.abs(stairs), jnp.maximum(pivots, 0)[None], axis=0)[0]
     gentle = jnp.all((pivots < 0) | (at_pivot > STEEP * jnp.max(jnp.abs(stairs), axis=0)))
     return Flow(left, right, values, smaller, larger, rates, stairs.T, pivots, gentle)
@@ -85,10 +108,13 @@ def _rows(first: Any, last: Any, smaller: Any, larger: Any) -> Any:
     return jnp.concatenate([learned, first[count:], last[count:], forgotten])
 
 
-def _staircase(rows: Float[Array, "row hidden"]) -> tuple[Any, Any]:
-    """The rows in a hidden basis in which each new direction takes the next column, and the pivots."""
+def staircase(rows: Float[Array, "row hidden"]) -> tuple[Any, Any, Any]:
+    """The rows in a hidden basis in which each new direction takes the next column; the pivots; the basis.
+
+    A row that adds no more than rounding to those above it adds no column.
+    """
     hidden = rows.shape[1]
-    floor = ABSENT * jnp.max(jnp.linalg.norm(rows, axis=1))
+    floor = ROUNDING * jnp.max(jnp.linalg.norm(rows, axis=1))
     columns = jnp.arange(hidden)
 
     def add(carry, item):
@@ -107,8 +133,8 @@ def _staircase(rows: Float[Array, "row hidden"]) -> tuple[Any, Any]:
         return (basis, used + new, pivots), jnp.where(here, length, along)
 
     first = (jnp.zeros((hidden, hidden), rows.dtype), 0, jnp.full(hidden, -1))
-    (_, _, pivots), stairs = jax.lax.scan(add, first, (jnp.arange(len(rows)), rows))
-    return stairs, pivots
+    (basis, _, pivots), stairs = jax.lax.scan(add, first, (jnp.arange(len(rows)), rows))
+    return stairs, pivots, basis
 
 
 def states(flow: Flow, times: Float[Array, " time"]) -> Float[Array, "time hidden row"]:
@@ -132,7 +158,8 @@ def _state(flow: Flow, time: Any, factor_inverse: Any) -> Any:
     root = jnp.where(still, time, fading)  # Φ = root × e^(2 growth)
     reference = jnp.where(flow.pivots >= 0, growth[jnp.maximum(flow.pivots, 0)], 0.0)
     # Rows above the pivot are zero, so no exponent that counts is positive.
-    lifted = flow.stairs * jnp.exp(jnp.minimum(growth - reference[:, None], 0.0))
+    exponent = growth - reference[:, None]
+    lifted = flow.stairs * jnp.exp(jnp.where(exponent > 0, 0.0, exponent))
     one = jnp.exp(-reference)
     scale = 1 / jnp.sqrt(one**2 + jnp.sum(lifted**2 * root, axis=1))
     lifted = lifted * scale[:, None]

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import _kernel, _objective, _observables
-from ._errors import NoTheory, UnknownName
+from ._errors import BadInput, NoTheory, UnknownName
 from ._precision import in_double
 from ._setup import Discrete, Setup
 from ._spec import to_spec
@@ -38,9 +38,13 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True)
 class Before:
-    """What a stage has from those before it: weights to go on with, the very first ones, the losses of all tasks."""
+    """What a stage has from those before it: weights to go on with, the very first ones, and the whole sequence.
+
+    Kernels are compared on the inputs of the first task, so that a switch alone does not move them.
+    """
 
     tasks: tuple[Any, ...]
+    cov_x: Any = None
     weights: Any = None
     start: Any = None
 
@@ -48,6 +52,12 @@ class Before:
 def stages(setup: Setup) -> tuple[Stage, ...]:
     """A setup per task, until the grid ends; all but the last also have the time at which they hand on."""
     starts = np.asarray(setup.rule.on_clock(setup.task.starts))
+    if np.any(np.diff(starts) <= 0):
+        raise BadInput(
+            f"a task of the sequence that lasts less than a step (durations {setup.task.durations})",
+            "at least one step of the rule for every task",
+            "lengthen it, leave it out, or lower lr",
+        )
     times = np.asarray(setup.times)
     found = []
     for k, task in enumerate(setup.task.tasks):
@@ -67,7 +77,8 @@ def trained(setup: Setup, observe: str | Iterable[str] | None, train: Callable[.
     names = asked and tuple(dict.fromkeys("task_loss" if name == FORGETTING else name for name in asked))
     names = _observables.checked_names(names, setup)
     full_batch = not isinstance(setup.rule, Discrete) or setup.rule.full_batch
-    before = Before(tuple(_objective.evidence(setup.net, task, full_batch=full_batch) for task in setup.task.tasks))
+    seen = tuple(_objective.evidence(setup.net, task, full_batch=full_batch) for task in setup.task.tasks)
+    before = Before(seen, setup.task.tasks[0].cov_x)
     done, parts = [], []
     for stage in stages(setup):
         part, before = train(stage.setup, names, before=before)
@@ -82,11 +93,12 @@ def trained(setup: Setup, observe: str | Iterable[str] | None, train: Callable[.
     return _joined(setup, done, parts, values, axes)
 
 
-def solved(setup: Setup, asked: tuple[str, ...], seed: int, solve: Callable[[Setup], Trajectory]) -> Trajectory:
+def solved(setup: Setup, asked: tuple[str, ...], seed: int, solve: Callable[..., Trajectory]) -> Trajectory:
     """Every stage solved from the weights that the one before ends with."""
     done, parts, init = stages(setup), [], setup.init
+    own = [name for name in asked if name not in ("task_loss", FORGETTING)]
     for stage in done:
-        part = solve(stage.setup.replace(init=init))
+        part = solve(stage.setup.replace(init=init), own)
         parts.append(part)
         if stage.hands_on:
             init = Given(_handed_on(part, len(parts)))

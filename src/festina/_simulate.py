@@ -108,8 +108,10 @@ def _prepared(
             weights = draws(setup.init, setup.net, setup.task.moments_only(), np.asarray(seeds))
         start = weights if before.start is None else before.start
         modes = _modes_of_starts(setup, weights) if "modes" in needs else None
+        view = view_of(setup, names)
         view = dataclasses.replace(
-            view_of(setup, names),
+            view,
+            cov_x=view.cov_x if before.cov_x is None or view.cov_x is None else before.cov_x,
             modes=modes,
             start=start if "start" in needs else None,
             tasks=before.tasks if "tasks" in needs else None,

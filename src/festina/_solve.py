@@ -134,12 +134,14 @@ def solve(
     seed = whole(seed, "seed", least=0)
     asked = (observe,) if isinstance(observe, str) else tuple(observe or ())
     if isinstance(setup.task, TaskSequence):
-        return _sequence.solved(setup, asked, seed, lambda stage: solve(stage, theory, seed=seed, strict=strict))
+        return _sequence.solved(
+            setup, asked, seed, lambda stage, names: solve(stage, theory, observe=names, seed=seed, strict=strict)
+        )
     entry = _chosen(setup, theory, seed, strict)
     member = entry.theory
     times = np.asarray(setup.times)
     names = tuple(n for n in member.readouts if n not in OBSERVABLES or not OBSERVABLES[n].lacks(setup))
-    extra = tuple(name for name in asked if name not in names and "map" in names and _of_map(name, setup))
+    extra = tuple(name for name in asked if name not in names and _derivable(name, member, setup))
     for name in asked:
         if name not in (*names, *extra):
             raise UnknownName.among(f"observable of {entry.name}", name, names)
@@ -149,7 +151,7 @@ def solve(
     values |= _predicted(member, own, constants(), times) if own else {}
     trajectory_axes = {name: ("time", *member.readouts[name].axes) for name in names}
     trajectory_axes |= {name: ("time", *OBSERVABLES[name].axes) for name in extra}
-    values |= {name: _read_off_map(setup, seed, name, values["map"]) for name in extra}
+    values |= {name: _derived(member, setup, seed, name, constants(), times) for name in extra}
     trajectory = Trajectory(
         times,
         values,
@@ -170,23 +172,33 @@ def solve(
     return trajectory
 
 
-def _of_map(name: str, setup: Setup) -> bool:
+def _derivable(name: str, theory: Theory, setup: Setup) -> bool:
+    """Whether an observable can be read off the map or the layers that a theory predicts."""
     known = OBSERVABLES.get(name)
-    return known is not None and known.of_map is not None and not known.lacks(setup)
+    if known is None or known.lacks(setup):
+        return False
+    knows_layers = type(theory).weights is not Theory.weights
+    return (known.of_map is not None and "map" in theory.readouts) or (known.turns and knows_layers)
 
 
-def _read_off_map(setup: Setup, seed: int, name: str, matrices: Any) -> Any:
-    """An observable of the map, for a theory that predicts the map."""
+def _derived(theory: Theory, setup: Setup, seed: int, name: str, constants: Any, times: np.ndarray) -> Any:
     view = dataclasses.replace(view_of(setup, (name,)), modes=setup.modes(seed))
-    read = OBSERVABLES[name].of_map
-    assert read is not None
-    return in_double(jax.vmap(read, in_axes=(None, 0)))(view, matrices() if callable(matrices) else matrices)
+    return _read_off(theory, name, constants, view, times)
+
+
+@in_double
+@functools.partial(jax.jit, static_argnames=("theory", "name"))
+def _read_off(theory: Theory, name: str, constants: Any, view: Any, times: Any) -> Any:
+    known, states = OBSERVABLES[name], theory.states(constants, times)
+    if known.of_map is not None:
+        return jax.vmap(functools.partial(known.of_map, view))(theory.readouts["map"].read(constants, states))
+    return jax.vmap(functools.partial(known.read, view))(theory.weights(constants, states))
 
 
 def _note(entry: Coverage, setup: Setup, seed: int) -> str:
     """What fails, and what a user must know although nothing does."""
     outside = "outside its assumptions: " + "; ".join(map(str, entry.failed)) if entry.failed else ""
-    return "; ".join(filter(None, (outside, *(entry.theory.remarks(setup, seed) if not entry.failed else ()))))
+    return "; ".join(filter(None, (outside, *(entry.theory.remarks(setup, seed) if entry.usable else ()))))
 
 
 def _chosen(setup: Setup, theory: Any, seed: int, strict: bool) -> Coverage:

@@ -26,6 +26,8 @@ for N_h = min(N_i, N_o), full rank and an invertible B; none is needed.
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -34,10 +36,13 @@ import numpy as np
 
 from .. import _riccati
 from .._balance import balance
+from .._errors import NoTheory, UnknownName
 from .._linalg import Modes
-from .._noun import is_traced, noun
+from .._noun import is_traced, noun, real_array, whole
 from .._precision import in_double
-from .._setup import Setup
+from .._setup import Setup, Task
+from ..inits import Balanced
+from ..nets import DeepLinear
 from ._linear import chain_assumption, horizon_assumption, two_layers_assumption, unlearnable, weight_readouts
 from .base import Approach, Assumption, Readout, Theory, smooth_training
 
@@ -111,12 +116,12 @@ class BalancedRiccati(Theory):
             chain,
             two,
             *smooth_training(setup, lambda: fastest),
-            Assumption.at_most("white input", f"Σˣ = κI (nearest κ = {variance:.4g})", white, 1e-6),
+            Assumption.at_most("white input", f"Σˣ = κI (nearest κ = {variance:.4g})", white, 1e-9),
             Assumption.at_most(
                 "balanced",
                 f"W₂ᵀW₂ − W₁W₁ᵀ = λI (fitted λ = {lam:.4g}), residual relative to the layers",
                 residual / max(sum(sizes), np.finfo(float).tiny),
-                1e-6,
+                1e-9,
             ),
             horizon_assumption(setup, fastest),
         )
@@ -154,12 +159,74 @@ class BalancedRiccati(Theory):
             *unlearnable(
                 lacking,
                 variance * values,
-                "the start has no part in it that faster modes do not use, so that the flow stays at a saddle; what "
-                "leaves it in training is the error of finite steps, or rounding, which in float64 has grown to "
-                f"order 1 by t ≈ {escape:.3g}: beyond, no simulation can follow the flow",
+                "the start has no part in it, above rounding, that faster modes do not use, so that the flow stays at "
+                "a saddle; what leaves it in training is the error of finite steps, or rounding, which in float64 has "
+                f"grown to order 1 by t ≈ {escape:.3g}: beyond, no simulation can follow the flow",
             ),
             *unlearnable(narrow, variance * values, f"only {hidden} modes fit through {hidden} hidden units"),
         )
+
+
+def family(
+    task: Task,
+    hidden: int,
+    *,
+    lam: Any,
+    scale: Any,
+    seeds: int = 1,
+    times: Any,
+    observe: str | Iterable[str] = "loss",
+    aligned: bool = False,
+) -> Any:
+    """The solution for every λ, scale and seed at once, one compiled call; an `xarray.Dataset` with these axes.
+
+    Members start from `inits.Balanced(lam, scale, aligned)`; inputs must be white. `observe` takes any of loss, map,
+    input_representation, output_representation and kernel_distance.
+    """
+    import xarray
+
+    lams, scales = np.atleast_1d(real_array(lam, "lam")), np.atleast_1d(real_array(scale, "scale"))
+    names = (observe,) if isinstance(observe, str) else tuple(observe)
+    for name in names:
+        if name not in FAMILY:
+            raise UnknownName.among("observable of a family", name, FAMILY)
+    net, moments = DeepLinear(whole(hidden, "hidden")), task.moments_only()
+    for extreme in (lams.min(), lams.max()):  # what one member cannot be, the family cannot
+        setup = Setup(moments, net, Balanced(float(extreme), float(scales[0]), aligned), times=times)
+        failed = [a for a in BalancedRiccati().assumptions(setup, 0) if not a.holds]
+        if failed:
+            raise NoTheory(
+                "BalancedRiccati does not cover this family:\n    " + "\n    ".join(map(str, failed)),
+                "every assumption of BalancedRiccati",
+                "whiten the task with tasks.whitened, or shorten the times",
+            )
+    axes = np.meshgrid(lams, scales, np.arange(whole(seeds, "seeds")), indexing="ij")
+    values = in_double(_members)(moments, task.floor(), *map(np.ravel, axes), setup.times, net, names, aligned)
+    sizes = (len(lams), len(scales), seeds)
+    coordinates = {"lam": lams, "scale": scales, "seed": np.arange(seeds), "time": setup.times}
+    dims = ("lam", "scale", "seed", "time")
+    return xarray.Dataset(
+        {n: ((*dims, *BalancedRiccati.readouts[n].axes), v.reshape(*sizes, *v.shape[1:])) for n, v in values.items()},
+        coords=coordinates,
+    )
+
+
+FAMILY = ("loss", "map", "input_representation", "output_representation", "kernel_distance")
+
+
+@functools.partial(jax.jit, static_argnames=("net", "names", "aligned"))
+def _members(task: Any, floor: Any, lams: Any, scales: Any, seeds: Any, times: Any, net: Any, names: Any, aligned: Any):
+    variance = jnp.trace(task.cov_x) / task.d_in
+
+    def one(member):
+        lam, scale, seed = member
+        weights = Balanced(lam, scale, aligned).draw(jax.random.key(seed), net, task)
+        flow = _riccati.flow(task.cov_yx / variance, weights, lam)
+        constants = RiccatiConstants(flow, variance, None, weights, floor, task.cov_x, None)  # pyright: ignore
+        states = _riccati.states(flow, variance * times)
+        return {name: BalancedRiccati.readouts[name].read(constants, states) for name in names}
+
+    return jax.lax.map(one, (lams, scales, seeds), batch_size=256 if net.hidden[0] <= _riccati.NARROW else 1)
 
 
 @in_double

@@ -150,7 +150,7 @@ class FrozenKernel(Limit):
             "quick kernel", "the kernel is small enough to be compared in passing", size, QUICK, advisory=True
         )
         if not soft.holds:
-            return (hard, soft)
+            return (hard, soft, *smooth_training(setup, lambda: _fastest_rate(setup, seed)))
         constants = self.constants(setup, seed)
         fastest = float(np.max(constants.rates))
         lazy = Assumption.at_most(
@@ -189,6 +189,30 @@ class FrozenKernel(Limit):
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         movement = _movement(setup, self.constants(setup, seed))
         return (f"the kernel is held still; at the end of this path it would have moved by {movement:.3g}",)
+
+
+def _fastest_rate(setup: Setup, seed: int) -> float:
+    """The largest eigenvalue of the kernel by power iteration; the kernel is not formed."""
+    net, task = setup.net, setup.task
+    if isinstance(net, DeepLinear):
+        values, vectors = np.linalg.eigh(task.cov_x)
+        x, count = (vectors * np.sqrt(np.maximum(values, 0))).T, 1
+    else:
+        x, count = task.x, task.samples
+    return float(_largest_eigenvalue(net, setup.weights(seed), x)) / count
+
+
+@in_double
+def _largest_eigenvalue(net: Any, weights: Any, x: Any) -> Any:
+    outputs, pull = jax.vjp(lambda w: net.apply(w, jnp.asarray(x)), jax.tree.map(jnp.asarray, weights))
+
+    def improve(_, state):
+        direction = state[0] / jnp.linalg.norm(state[0])
+        moved = jax.jvp(lambda w: net.apply(w, jnp.asarray(x)), (weights,), pull(direction))[1]
+        return moved, jnp.sum(direction * moved)
+
+    first = jax.random.normal(jax.random.key(0), outputs.shape, outputs.dtype)
+    return jax.lax.fori_loop(0, 50, improve, (first, jnp.zeros((), outputs.dtype)))[1]
 
 
 def _kernel_size(setup: Setup) -> int | None:

@@ -31,6 +31,7 @@ from .. import _chain
 from .._linalg import Modes, eigenvectors_within, levels
 from .._noun import noun
 from .._precision import in_double
+from .._riccati import staircase
 from .._setup import Setup
 from ._linear import (
     MAP_READOUTS,
@@ -47,10 +48,11 @@ __all__ = ["SmallRandomModes"]
 
 @noun
 class SmallRandomConstants:
-    """Modes turned to the start within each level, and their effective starts."""
+    """Modes turned to the start within each level, their effective starts, and the hidden directions they grow in."""
 
     modes: Modes
     effective: Any
+    hidden: Any  # (hidden, mode)
     fitted_modes: Modes  # those that training reports
     weights: Any
     floor: Any
@@ -59,26 +61,32 @@ class SmallRandomConstants:
 
 
 @in_double
-def effective_starts(modes: Modes, weights: Any) -> tuple[Modes, Any]:
-    """The modes, turned within levels of equal s, and the strength from which each seems to start."""
+def effective_starts(modes: Modes, weights: Any) -> tuple[Modes, Any, Any]:
+    """The modes, turned within levels of equal s, the strength from which each seems to start, its hidden direction."""
     first, last = (jnp.asarray(w) for w in weights)
-    seen = first @ modes.right + last.T @ modes.left  # (hidden, mode)
-    upper = jnp.linalg.qr(seen, mode="r")  # Gram and Schmidt, in order of falling s
-    count = len(modes.singular_values)
-    lower = jnp.zeros((count, count), seen.dtype).at[:, : upper.shape[0]].set(upper.T)
+    stairs, pivots, basis = staircase((first @ modes.right + last.T @ modes.left).T)
     level = levels(jnp.asarray(modes.singular_values))
-    within = jnp.where(level[:, None] == level[None, :], lower, 0.0)
-    start = 0.25 * within @ within.T
+    # What a level adds to the levels before it.
+    own = jnp.where((pivots >= 0) & (level[:, None] == level[jnp.maximum(pivots, 0)]), stairs, 0.0)
+    start = 0.25 * own @ own.T
     turn = eigenvectors_within(level, start)
     turned = Modes(modes.left @ turn, modes.right @ turn, modes.singular_values, modes.variances)
-    return turned, jnp.einsum("km,kl,lm->m", turn, start, turn)
+    effective = jnp.einsum("km,kl,lm->m", turn, start, turn)
+    live = effective > 0
+    length = jnp.where(live, 2 * jnp.sqrt(jnp.where(live, effective, 1.0)), 1.0)
+    return turned, effective, jnp.where(live, (basis.T @ own.T @ turn) / length, 0.0)
 
 
 def _layers(constants: SmallRandomConstants, strengths: Any) -> tuple[Any, Any]:
-    live = strengths > 0
-    root = jnp.where(live, jnp.sqrt(jnp.where(live, strengths, 1.0)), 0.0)
-    modes = constants.modes
-    return root[:, :, None] * modes.right.T, modes.left * root[:, None, :]
+    """The start, with each mode grown along its hidden direction."""
+    root = lambda a: jnp.where(a > 0, jnp.sqrt(jnp.where(a > 0, a, 1.0)), 0.0)  # noqa: E731
+    growth = root(strengths) - root(constants.effective)
+    modes, hidden = constants.modes, constants.hidden
+    first, last = constants.weights
+    return (
+        first + jnp.einsum("hm,tm,im->thi", hidden, growth, modes.right),
+        last + jnp.einsum("om,tm,hm->toh", modes.left, growth, hidden),
+    )
 
 
 @noun
@@ -121,6 +129,7 @@ class SmallRandomModes(Limit):
             return float(np.max(2 * modes.singular_values))
 
         smallest = np.min(targets[live], initial=np.inf)
+        swapped = _swapped(modes, live, setup.net.hidden[0])
         return (
             chain,
             two,
@@ -130,6 +139,12 @@ class SmallRandomModes(Limit):
                 "the weights are small: |W|² relative to the smallest target",
                 max(sizes) / smallest,
                 0.05,
+            ),
+            Assumption.at_most(
+                "room",
+                "no mode is learned and then given up: how many rank by s²/λ behind one that does not fit",
+                swapped,
+                0,
             ),
             Assumption.at_most(
                 "separated",
@@ -142,8 +157,8 @@ class SmallRandomModes(Limit):
 
     def constants(self, setup: Setup, seed: Any) -> SmallRandomConstants:
         task, weights, fitted = setup.task, setup.weights(seed), setup.modes(seed)
-        modes, effective = effective_starts(fitted, weights)
-        return SmallRandomConstants(modes, effective, fitted, weights, task.floor(), task.cov_x, task.x)
+        found = effective_starts(fitted, weights)
+        return SmallRandomConstants(*found, fitted, weights, task.floor(), task.cov_x, task.x)
 
     def start(self, constants):
         return constants.effective
@@ -159,10 +174,24 @@ class SmallRandomModes(Limit):
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         modes, hidden = setup.modes(seed), setup.net.hidden[0]
-        late = (np.arange(len(modes.singular_values)) >= hidden) & (
-            modes.singular_values > 1e-9 * modes.singular_values[0]
+        wanted = (modes.singular_values > 1e-9 * modes.singular_values[0]) & (
+            effective_starts(modes, setup.weights(seed))[1] == 0
         )
-        return unlearnable(late, modes.singular_values, f"only {hidden} modes fit through {hidden} hidden units")
+        fits = np.arange(len(wanted)) < hidden
+        lacking = "the start has no part in it that modes of larger s do not use"
+        return (
+            *unlearnable(wanted & fits, modes.singular_values, lacking),
+            *unlearnable(
+                wanted & ~fits, modes.singular_values, f"only {hidden} modes fit through {hidden} hidden units"
+            ),
+        )
+
+
+def _swapped(modes: Modes, live: Any, hidden: int) -> int:
+    """Modes are learned in order of s and kept in order of s²/λ: how many are learned first and given up later."""
+    gain = np.where(live, modes.singular_values * modes.targets(), 0.0)
+    learned, left = np.sort(gain[:hidden]), gain[hidden:]
+    return int(np.sum(learned < np.max(left, initial=0.0) * (1 - 1e-9)))
 
 
 def _expected_error(modes: Modes, targets: Any, effective: Any, live: Any) -> float:
