@@ -59,6 +59,42 @@ def test_a_narrow_net_learns_the_first_modes_and_says_so():
     np.testing.assert_allclose(fs.simulate(one, observe="modes")["modes"][0, -1], [3, 2, 0], atol=1e-3)
 
 
+def test_a_narrow_net_that_gives_a_mode_up_is_refused():
+    # Learned in order of s, kept in order of s²/λ: 1 and 4.5.
+    task = fs.tasks.from_moments(np.diag([2.0, 1.5]), np.diag([4.0, 0.5]))
+    one = fs.Setup(task, fs.nets.DeepLinear(1), fs.inits.SmallRandom(1e-4), until=60.0)
+    np.testing.assert_allclose(fs.simulate(one, observe="modes")["modes"][0, -1], [0, 3], atol=1e-3)
+    with pytest.raises(fs.NoTheory, match="room: measured 1"):
+        fs.solve(one, "SmallRandomModes")
+    assert fs.solve(one.replace(net=fs.nets.DeepLinear(2)), "SmallRandomModes").source == "SmallRandomModes"
+
+
+def test_a_start_without_a_direction_loses_that_mode_alone():
+    rng = np.random.default_rng(0)
+    first, last = 1e-4 * rng.normal(size=(2, 3)), 1e-4 * rng.normal(size=(3, 2))
+    first[:, 0] = last[0] = 0
+    task = fs.tasks.from_moments(np.diag([3.0, 1.0, 0.2]), np.eye(3))
+    one = fs.Setup(task, fs.nets.DeepLinear(2), fs.inits.Given([first, last]), until=200.0)
+    predicted = fs.solve(one, "SmallRandomModes")
+    np.testing.assert_allclose(predicted["modes"][-1], [0, 1, 0.2], atol=1e-9)
+    assert "never learned: mode 1 (s = 3)" in predicted.provenance["note"]
+    assert fs.compare(predicted, fs.simulate(one, observe="modes")).error("modes") < 1e-3
+
+
+def test_the_kernel_moves_from_that_of_the_start_to_that_of_the_modes():
+    theory = fs.theories.SmallRandomModes()
+    errors = []
+    for scale in theory.approach.values:
+        one = theory.turned(scale)
+        predicted, seen = (
+            fs.solve(one, theory)["kernel_distance"], fs.simulate(one, observe="kernel_distance")["kernel_distance"][0]
+        )  # fmt: skip
+        assert predicted[0] < 1e-14
+        errors.append(abs(predicted[-1] - seen[-1]))
+    # At the end; while all is small, the decay of what does not grow is left out.
+    assert errors[-1] < 0.3 * errors[0], errors
+
+
 def test_modes_that_are_hardly_apart_are_predicted_with_a_warning():
     one = fs.Setup(fs.tasks.contrasts(), fs.nets.DeepLinear(12), fs.inits.SmallRandom(1e-5))
     assert "separated: measured" in fs.solve(one, "SmallRandomModes").provenance["note"]

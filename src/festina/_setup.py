@@ -173,7 +173,9 @@ class Setup:
 
     def _draw(self, seed: Any) -> Weights:
         if not self.init.random:
-            return in_double(self.init.draw)(None, self.net, self.task.moments_only())
+            return in_double(lambda init, net, task: init.draw(None, net, task))(
+                self.init, self.net, self.task.moments_only()
+            )
         seeds = jnp.asarray([seed]) if is_traced(seed) else np.asarray([seed])
         drawn = draws(self.init, self.net, self.task.moments_only(), seeds)
         return jax.tree.map(lambda leaf: leaf[0], drawn)

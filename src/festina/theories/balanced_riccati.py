@@ -1,7 +1,7 @@
 """The whole of a λ-balanced two-layer linear network on white inputs, in closed form, for every shape.
 
-If W₂ᵀW₂ − W₁W₁ᵀ = λI and Σˣ = κI, then Q = [W₁ᵀ; W₂] obeys a Riccati equation, dQ/dt = F Q − ½ QQᵀQ with
-F = [[−λ/2, Σᵀ], [Σ, λ/2]] (κ = 1), and [saxe_slides, eqs. 13-15] [domine2025, theorem 4.3] [braun2022, theorem 3.1]
+If W₂ᵀW₂ − W₁W₁ᵀ = λI and Σˣ = κI, then Q = (W₁ᵀ; W₂) obeys a Riccati equation, dQ/dt = F Q − ½ QQᵀQ, where F has
+the blocks −λ/2, Σᵀ; Σ, λ/2 (κ = 1), and [saxe_slides, eqs. 13-15] [domine2025, theorem 4.3] [braun2022, theorem 3.1]
 
     QQᵀ(t) = e^(Ft) Q₀ [1 + Q₀ᵀ Φ Q₀]⁻¹ Q₀ᵀ e^(Ft),      Φ = (e^(2Ft) − 1)/(2F).
 
@@ -84,7 +84,7 @@ def _layers(constants: RiccatiConstants, states: Any) -> tuple[Any, Any]:
 class BalancedRiccati(Theory):
     """Map, representations and tangent kernel of a λ-balanced two-layer linear network on white inputs; exact."""
 
-    reference = {"saxe_slides": "eqs. 13-15", "domine2025": "theorem 4.3", "braun2022": "theorem 3.1"}
+    reference = {"saxe_slides": "eq. 13, eq. 14 and eq. 15", "domine2025": "theorem 4.3", "braun2022": "theorem 3.1"}
     approach = Approach("lr", (0.04, 0.02, 0.01), order=1)
     readouts = {
         "loss": Readout((), _loss),

@@ -137,9 +137,10 @@ class FrozenKernel(Limit):
 
         # Mirrored units: the weights grow, the output at the start stays zero.
         scale = value**-0.5
-        task = tasks.regression(d_in=3, d_out=2, samples=9, seed=3)
+        white = tasks.regression(d_in=3, d_out=2, samples=9, seed=3)
+        task = tasks.from_arrays(0.1 * white.x, 0.1 * white.y)
         init = inits.Mirrored(scale, scale)
-        return Setup(task, nets.DeepLinear(hidden=8), init, until=2.0 * value, points=21)
+        return Setup(task, nets.DeepLinear(hidden=8), init, until=200.0 * value, points=21)
 
     def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
         size = _kernel_size(setup)
