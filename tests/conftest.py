@@ -10,6 +10,8 @@ CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 os.environ.setdefault("MPLBACKEND", "agg")
+# On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
+os.environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "false")
 
 from jaxtyping import install_import_hook  # noqa: E402
 

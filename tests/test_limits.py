@@ -127,7 +127,7 @@ def test_the_frozen_kernel_is_the_flow_of_the_linearised_network(net, init, doub
         return outputs + slope
 
     def slope(moved):
-        return jax.grad(lambda m: 0.5 * np.sum(1.0) * ((linearised(m) - task.y) ** 2).sum() / 7)(moved)
+        return jax.grad(lambda m: 0.5 * ((linearised(m) - task.y) ** 2).sum() / 7)(moved)
 
     from scipy.integrate import solve_ivp
 
@@ -138,22 +138,55 @@ def test_the_frozen_kernel_is_the_flow_of_the_linearised_network(net, init, doub
     np.testing.assert_allclose(predicted["outputs"], true, atol=1e-8)
     losses = 0.5 * np.mean(np.sum((true - task.y) ** 2, axis=2), axis=1)
     np.testing.assert_allclose(predicted["loss"], losses, atol=1e-8)
+    if isinstance(net, fs.nets.DeepLinear):
+        # A linear map is its outputs at the unit inputs, whatever inputs it is trained on.
+        maps = [jax.jvp(net.map, (weights,), (unflatten(f),)) for f in done.y.T]
+        np.testing.assert_allclose(predicted["map"], np.stack([start + moved for start, moved in maps]), atol=1e-8)
 
 
-def test_lazy_and_rich_limits_bracket_a_run():
+def test_the_frozen_kernel_is_not_chosen_where_the_kernel_moves():
     task = fs.tasks.contrasts()
     one = fs.Setup(task, fs.nets.DeepLinear(8), fs.inits.Balanced(0.0, 0.3), until=60.0)
     frozen = fs.solve(one, "FrozenKernel", observe=["loss", "kernel_distance", "input_representation"])
     assert (frozen["kernel_distance"] == 0).all()
     true = fs.solve(one, "BalancedRiccati")
     assert frozen["loss"][0] == pytest.approx(true["loss"][0])
-    # It is not chosen where the kernel moves, and says by how much it would have.
+    # It says by how much the kernel would have moved.
     assert fs.solve(one).source == "BalancedRiccati"
     lazy = fs.covering(one)["FrozenKernel"].assumptions[-1]
     assert lazy.name == "lazy"
     assert not lazy.holds
     assert lazy.advisory
     assert "lazy: measured" in frozen.provenance["note"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lazy_and_rich_limits_bracket_the_half_time_from_large_weights_only(seed):
+    def half_times(scale):
+        """Of the frozen kernel and of the small start, over that of training."""
+        times = np.concatenate([[0.0], np.geomspace(1e-3, 80, 800)])
+        one = fs.Setup(fs.tasks.hierarchy(2), fs.nets.DeepLinear(12), fs.inits.SmallRandom(scale), times=times)
+        losses = [
+            fs.solve(one, theory, seed=seed, strict=False, observe="loss")["loss"]
+            for theory in ("FrozenKernel", "SmallRandomModes")
+        ]
+        frozen, small, true = (
+            np.interp(0.5, 1 - loss / loss[0], times) for loss in (*losses, fs.simulate(one, [seed], "loss")["loss"][0])
+        )
+        return frozen / true, small / true
+
+    # Large weights learn before their modes could grow, and their kernel moves too: twelve hidden units are few.
+    frozen, small = half_times(1.0)
+    assert 0.8 < frozen < 1
+    assert small > 1.5
+    # From small weights the modes are right; a kernel that does not grow with them is far too slow.
+    frozen, small = half_times(0.01)
+    assert small == pytest.approx(1, abs=0.01)
+    assert frozen > 5
+    # Between them both are late.
+    frozen, small = half_times(0.2)
+    assert frozen > 1
+    assert small > 1.05
 
 
 def test_a_kernel_too_large_to_hold_is_refused():

@@ -114,7 +114,7 @@ def test_saddle_distances_are_distances_of_maps():
 
 @pytest.mark.parametrize("name", sorted(OBSERVABLES))
 def test_what_a_setup_lacks_is_refused_with_the_reason(name):
-    """Every observable either records on a perceptron with moments only, or says why not."""
+    """Every observable either records on a perceptron that learns from samples, or says why not."""
     known = OBSERVABLES[name]
     bare = fs.Setup(TASK, fs.nets.MLP((4, 3), "relu"), fs.inits.SmallRandom(0.5), times=[0.1])
     if reason := known.lacks(bare):

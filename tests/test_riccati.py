@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.linalg import expm
 
 import festina as fs
 from festina import _riccati
@@ -87,30 +86,46 @@ def test_late_times_agree_with_many_short_steps(shape, lam, time):
     np.testing.assert_allclose(predicted["input_representation"][0], state[:d_in] @ state[:d_in].T, atol=1e-10)
 
 
-def test_both_ways_to_factor_agree_and_the_steep_one_is_taken_when_needed(double):
-    setup = balanced_setup((4, 4, 4), 0.0, times=[1.0])
-    target = np.asarray(setup.task.cov_yx)
+def test_the_exact_way_to_factor_is_taken_when_the_start_is_steep(double):
+    target = np.asarray(balanced_setup((4, 4, 4), 0.0, times=[1.0]).task.cov_yx)
     left, _, right = np.linalg.svd(target)
-    # Almost orthogonal to the first mode: its pivot is 1e-6 of its column.
-    start = (
-        left @ np.diag(np.sqrt([1e-12, 1.0, 1.0, 1.0])) @ np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
-    )
-    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)) * 1e-6 + np.eye(4))[0]
-    weights = (start.T @ left @ turn @ right, start)
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+    draw = np.random.default_rng(1).normal(size=(4, 4))
+    # The first mode starts upside down but for 1e-5: its growing part is that much smaller than its fading one.
+    weights = (basis.T @ np.diag([-1.0, 1.0, 1.0, 1.0]) @ expm(1e-5 * (draw - draw.T)) @ right, left @ basis)
     flow = _riccati.flow(target, weights, 0.0)
     assert not flow.gentle
-    times = jnp.asarray([0.3, 2.0, 8.0])
-    known = dataclasses.replace(flow, known_gentle=False)
-    ways = [
-        np.asarray(jax.lax.map(lambda t, way=way: _riccati._state(known, t, way), times))
-        for way in (_riccati._by_qr, _riccati._by_cholesky)
-    ]
-    grams = [np.einsum("thr,ths->trs", way, way) for way in ways]
-    true = [stepped(target, weights, 0.0, float(t)) for t in times]
-    taken = _riccati.weights(flow, _riccati.states(flow, times))
-    for k, state in enumerate(true):
-        np.testing.assert_allclose(taken[1][k] @ taken[0][k], state[4:] @ state[:4].T, atol=1e-9)
-    np.testing.assert_allclose(grams[0], grams[1], atol=1e-4)  # squares lose half of the digits
+    times = jnp.asarray([2.0, 8.0, 22.0, 26.0, 30.0])  # it is turned by t = 22
+    true = np.stack([state[4:] @ state[:4].T for state in (stepped(target, weights, 0.0, float(t)) for t in times)])
+
+    def errors(states):
+        lower, upper = _riccati.weights(flow, states)
+        return np.abs(np.asarray(upper @ lower) - true).max(axis=(1, 2))
+
+    by_qr, by_cholesky = (
+        errors(jax.lax.map(lambda t, way=way: _riccati._factored(way, *_riccati._lifted(flow, t)), times))
+        for way in (_riccati._inverse_factor_by_qr, _riccati._inverse_factor)
+    )
+    assert by_qr.max() < 1e-9
+    assert errors(_riccati.states(flow, times)).max() < 1e-9
+    # Cholesky squares the small part and loses digits that the other keeps.
+    assert np.median(by_cholesky[2:] / by_qr[2:]) > 5
+
+
+@pytest.mark.parametrize("hidden", [16, 17, 40])
+def test_narrow_and_wide_nets_take_different_ways_to_one_solution(hidden, double):
+    rng = np.random.default_rng(hidden)
+    target = rng.normal(size=(hidden, hidden)) / np.sqrt(hidden)
+    setup = balanced_setup((hidden,) * 3, 0.4, task=fs.tasks.from_moments(target, np.eye(hidden)), times=[1.0])
+    flow = _riccati.flow(target, setup.weights(0), 0.4)
+    for time in (0.5, 5.0, 50.0):
+        lifted = _riccati._lifted(flow, jnp.asarray(time))
+        together = _riccati._orthonormalised(*lifted)
+        np.testing.assert_allclose(together, _riccati._factored(_riccati._inverse_factor, *lifted), atol=1e-9)
+        np.testing.assert_allclose(together, _riccati._factored(_riccati._inverse_factor_by_qr, *lifted), atol=1e-9)
+    state = stepped(target, setup.weights(0), 0.4, 5.0)
+    lower, upper = _riccati.weights(flow, _riccati.states(flow, jnp.asarray([5.0])))
+    np.testing.assert_allclose(upper[0] @ lower[0], state[hidden:] @ state[:hidden].T, atol=1e-10)
 
 
 def test_white_inputs_of_any_variance():

@@ -63,6 +63,51 @@ def test_forgetting_between_converged_tasks_needs_no_training():
     np.testing.assert_allclose(forgotten, [between(2, 0), between(2, 1), 0], atol=1e-9)
 
 
+def kernel_distance(start, now, cov_x):
+    """1 − cos of the tangent kernels x·x′ W₂W₂ᵀ + (x·W₁ᵀW₁x′) I over independent inputs x, x′ of this covariance."""
+
+    def overlap(one, other):
+        (first, last), (first_too, last_too) = one, other
+        return (
+            np.trace(last @ last_too) * np.trace(cov_x @ cov_x)
+            + np.trace(last) * np.trace(cov_x @ first_too @ cov_x)
+            + np.trace(last_too) * np.trace(cov_x @ first @ cov_x)
+            + len(last) * np.trace(first @ cov_x @ first_too @ cov_x)
+        )
+
+    return 1 - overlap(start, now) / np.sqrt(overlap(start, start) * overlap(now, now))
+
+
+def test_inputs_that_are_not_white_and_change_with_the_task():
+    rng = np.random.default_rng(5)
+    left, right, hidden = (np.linalg.qr(rng.normal(size=(n, 3)))[0] for n in (4, 3, 5))
+
+    def task(values, variances):
+        return fs.tasks.from_moments(left * values @ right.T, right * variances @ right.T)
+
+    first, second = task([2.0, 1.0, 0.4], [0.5, 1.0, 2.0]), task([0.7, 1.5, 1.0], [2.0, 0.3, 1.0])
+    start = [hidden * [0.3, 0.1, 0.2] @ right.T, left * [0.2, 0.6, 0.1] @ hidden.T]
+    names = ["loss", "map", "input_representation", "output_representation", "kernel_distance", "task_loss"]
+    one = fs.Setup(
+        fs.tasks.sequence([first, second], 4.0),
+        fs.nets.DeepLinear(5),
+        fs.inits.Given([start[0], start[1]]),
+        times=[0.0, 1.0, 3.9, 4.0, 5.0, 8.0],
+    )
+    predicted, flow = fs.solve(one, observe=names), fs.simulate(one, observe=names)
+    assert predicted.source == "UnbalancedModes"
+    errors = fs.compare(predicted, flow).errors()
+    assert set(names) <= set(errors)
+    for name, error in errors.items():
+        assert error < 1e-7, name
+    # Kernels are compared on the inputs of the first task: a switch alone does not move them.
+    sides = list(zip(predicted["input_representation"], predicted["output_representation"], strict=True))
+    by_first = [kernel_distance(sides[0], now, first.cov_x) for now in sides]
+    np.testing.assert_allclose(predicted["kernel_distance"], by_first, atol=1e-9)
+    by_second = kernel_distance(sides[0], sides[-1], second.cov_x)
+    assert abs(by_second - by_first[-1]) > 0.01
+
+
 def test_any_net_can_be_trained_on_a_sequence():
     one = setup(fs.rules.Adam(0.01), times=np.arange(0, 9, 1.0)).replace(
         net=fs.nets.MLP(6, "tanh", bias=True), init=fs.inits.SmallRandom(0.3)

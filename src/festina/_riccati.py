@@ -30,7 +30,7 @@ from ._noun import noun, static
 
 STEEP = 1e-3  # a pivot this much smaller than its column makes the squares of Cholesky lose digits
 PANEL = 25  # triangles up to this size are left to LAPACK, larger ones cut into blocks
-NARROW = 16  # hidden units up to which all times are computed together: wider states do not fit in cache
+NARROW = 16  # hidden units up to which all times are computed together; wider states do not fit in cache
 
 
 @noun
@@ -139,18 +139,19 @@ def staircase(rows: Float[Array, "row hidden"]) -> tuple[Any, Any, Any]:
 
 def states(flow: Flow, times: Float[Array, " time"]) -> Float[Array, "time hidden row"]:
     """Kᵀ at every time."""
+    if flow.stairs.shape[0] <= NARROW:
+        return jax.vmap(lambda time: _orthonormalised(*_lifted(flow, time)))(times)
 
     def each(factor_inverse):
-        one = lambda time: _state(flow, time, factor_inverse)  # noqa: E731
-        narrow = flow.stairs.shape[0] <= NARROW
-        return lambda times: jax.vmap(one)(times) if narrow else jax.lax.map(one, times)
+        return lambda times: jax.lax.map(lambda time: _factored(factor_inverse, *_lifted(flow, time)), times)
 
     if flow.known_gentle is None:
-        return jax.lax.cond(flow.gentle, each(_by_cholesky), each(_by_qr), times)
-    return each(_by_cholesky if flow.known_gentle else _by_qr)(times)
+        return jax.lax.cond(flow.gentle, each(_inverse_factor), each(_inverse_factor_by_qr), times)
+    return each(_inverse_factor if flow.known_gentle else _inverse_factor_by_qr)(times)
 
 
-def _state(flow: Flow, time: Any, factor_inverse: Any) -> Any:
+def _lifted(flow: Flow, time: Any) -> tuple[Any, Any, Any, Any]:
+    """e^(growth) K₀ᵀ with columns of unit length; Φ apart from the growth; the 1; and the decay that is left out."""
     rates = flow.rates
     growth = jnp.maximum(rates, 0) * time
     still = rates == 0
@@ -162,36 +163,54 @@ def _state(flow: Flow, time: Any, factor_inverse: Any) -> Any:
     lifted = flow.stairs * jnp.exp(jnp.where(exponent > 0, 0.0, exponent))
     one = jnp.exp(-reference)
     scale = 1 / jnp.sqrt(one**2 + jnp.sum(lifted**2 * root, axis=1))
-    lifted = lifted * scale[:, None]
-    # The other branch of a batched condition is computed too: it must not divide by zero.
-    here = None if flow.known_gentle is not None else flow.gentle == (factor_inverse is _by_cholesky)
-    inverse = factor_inverse(lifted, root, one * scale, here)
-    return inverse @ (lifted * jnp.exp(jnp.minimum(rates, 0) * time))
+    return lifted * scale[:, None], root, one * scale, jnp.exp(jnp.minimum(rates, 0) * time)
 
 
-def _by_cholesky(lifted: Any, root: Any, one: Any, here: Any) -> Any:
-    gram = (lifted * root) @ lifted.T + jnp.diag(one**2)
-    gram = gram if here is None else jnp.where(here, gram, jnp.eye(len(one), dtype=gram.dtype))
-    return _inverse_factor(gram)
+def _rooted(lifted: Any, root: Any, one: Any) -> Any:
+    """Rows whose inner products are 1 + K₀ᵀΦK₀, scaled."""
+    some = root > 0  # at time 0 the root has no slope
+    return jnp.concatenate([lifted * jnp.where(some, jnp.sqrt(jnp.where(some, root, 1.0)), 0.0), jnp.diag(one)], axis=1)
 
 
-def _inverse_factor(gram: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """The inverse of the Cholesky factor, by blocks: LAPACK's threads for one small matrix cost more than it does."""
+def _orthonormalised(lifted: Any, root: Any, one: Any, decay: Any) -> Any:
+    """By Gram and Schmidt, in steps that many times share: small factorisations one by one would cost more.
+
+    What makes the rows of the root orthonormal is the inverse of its triangular factor; K₀ᵀ takes the same steps.
+    """
+    rooted = _rooted(lifted, root, one)
+    width, hidden = rooted.shape[1], rooted.shape[0]
+
+    def step(j, rows):
+        row = rows[j] / jnp.sqrt(jnp.sum(rows[j, :width] ** 2))
+        along = jnp.where(jnp.arange(hidden) > j, rows[:, :width] @ row[:width], 0.0)
+        return (rows - along[:, None] * row).at[j].set(row)
+
+    return jax.lax.fori_loop(0, hidden, step, jnp.concatenate([rooted, lifted * decay], axis=1))[:, width:]
+
+
+def _factored(factor_inverse: Any, lifted: Any, root: Any, one: Any, decay: Any) -> Any:
+    return factor_inverse(lifted, root, one) @ (lifted * decay)
+
+
+def _inverse_factor(lifted: Any, root: Any, one: Any) -> Any:
+    """The inverse of the Cholesky factor of 1 + K₀ᵀΦK₀, scaled."""
+    return _inverse_cholesky((lifted * root) @ lifted.T + jnp.diag(one**2))
+
+
+def _inverse_cholesky(gram: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    # By blocks: LAPACK's threads for one small matrix cost more than the matrix does.
     half = gram.shape[0] // 2
     if gram.shape[0] <= PANEL:
         return _inverse_of_triangle(jax.lax.linalg.cholesky(gram, symmetrize_input=False))
-    above = _inverse_factor(gram[:half, :half])
+    above = _inverse_cholesky(gram[:half, :half])
     side = gram[half:, :half] @ above.T
-    below = _inverse_factor(gram[half:, half:] - side @ side.T)
+    below = _inverse_cholesky(gram[half:, half:] - side @ side.T)
     return _block_triangle(above, -(below @ side) @ above, below)
 
 
-def _by_qr(lifted: Any, root: Any, one: Any, here: Any) -> Any:
-    # Zero slope at time 0, where √ has none.
-    some = root > 0
-    tall = jnp.concatenate([(lifted * jnp.where(some, jnp.sqrt(jnp.where(some, root, 1.0)), 0.0)).T, jnp.diag(one)])
-    tall = tall if here is None else jnp.where(here, tall, jnp.eye(*tall.shape, dtype=tall.dtype))
-    upper = jnp.linalg.qr(tall, mode="r")
+def _inverse_factor_by_qr(lifted: Any, root: Any, one: Any) -> Any:
+    """The same without squares, which lose half of the digits of steep columns."""
+    upper = jnp.linalg.qr(_rooted(lifted, root, one).T, mode="r")
     sign = jnp.where(jnp.diagonal(upper) < 0, -1.0, 1.0)
     return _inverse_of_triangle((upper * sign[:, None]).T)
 

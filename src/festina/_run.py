@@ -40,7 +40,7 @@ class Carry(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """How seeds are laid out: over the devices of `mesh`, and within one device."""
+    """How seeds, or chunks of times, are laid out: over the devices of `mesh`, and within one device."""
 
     mesh: Mesh | None
     vectorised: bool

@@ -8,10 +8,8 @@ assumptions fail.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import functools
-import os
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOfEntries
 from typing import Any
@@ -24,6 +22,7 @@ from ._errors import BadInput, NoTheory, UnknownName
 from ._noun import whole
 from ._observables import OBSERVABLES, view_of
 from ._precision import in_double
+from ._run import Lanes
 from ._setup import Setup, TaskSequence, concrete
 from ._simulate import axis_names
 from ._spec import to_spec
@@ -32,8 +31,7 @@ from ._version import __version__
 from .theories.base import Assumption, Theory
 
 CHUNK = 64  # times of a closed form that are evaluated together: their states stay in cache
-LONG = 512  # times from which on threads are worth their while
-CORES = os.cpu_count() or 1
+LONG = 256  # times that are worth a device of their own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,49 +244,30 @@ def _constants(theory: Theory, setup: Setup, seed: int) -> Any:
 
 
 def _predicted(theory: Theory, names: tuple[str, ...], constants: Any, times: np.ndarray) -> dict[str, Any]:
-    """The readouts at all times; a long grid of a closed form is shared among the cores."""
+    """The readouts at all times; those of a closed form in chunks, so that memory holds few states."""
+    count = len(times)
     if theory.kind == "reduction":
         return in_double(_evaluated)(theory, names, constants, times)
-    count = len(times)
     # A few lengths serve all grids: compiling costs more than a last time computed twice.
-    whole = 2 ** (count - 1).bit_length() if count < CHUNK else -(-count // CHUNK) * CHUNK
-    shares = CORES if whole >= LONG else 1
-    whole = -(-whole // (CHUNK * shares)) * CHUNK * shares if shares > 1 else whole
+    lanes = Lanes.over(count // LONG)
+    share = CHUNK * (1 if lanes.mesh is None else lanes.mesh.size)
+    whole = 2 ** (count - 1).bit_length() if count <= CHUNK else -(-count // share) * share
     filled = np.concatenate([times, np.repeat(times[-1:], whole - count)])
-    each = functools.partial(in_double(_evaluated), theory, names, constants)
-    if shares == 1:
-        parts = [each(filled)]
-    else:
-        first, *others = np.split(filled, shares)
-        # Where nothing is compiled yet, the first share compiles what the others run.
-        parts = [each(first)] if _is_new(theory, names, constants, len(first)) else []
-        with concurrent.futures.ThreadPoolExecutor(shares) as pool:
-            parts += pool.map(each, others if parts else [first, *others])
-    return {name: np.concatenate([part[name] for part in parts])[:count] for name in names}
+    values = in_double(_evaluated)(theory, names, constants, filled, lanes if whole > CHUNK else None)
+    return {name: value[:count] for name, value in values.items()}
 
 
-_compiled: set[Any] = set()
-
-
-def _is_new(theory: Theory, names: tuple[str, ...], constants: Any, length: int) -> bool:
-    shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(constants))
-    key = (theory, names, shapes, jax.tree.structure(constants), length)
-    new = key not in _compiled
-    _compiled.add(key)
-    return new
-
-
-@functools.partial(jax.jit, static_argnames=("theory", "names"))
-def _evaluated(theory: Theory, names: tuple[str, ...], constants: Any, times: Any) -> dict[str, Any]:
-    """The readouts at all times; those of a closed form in chunks, so that memory holds few states."""
-
-    def read(times):
+@functools.partial(jax.jit, static_argnames=("theory", "names", "lanes"))
+def _evaluated(
+    theory: Theory, names: tuple[str, ...], constants: Any, times: Any, lanes: Lanes | None = None
+) -> dict[str, Any]:
+    def read(constants, times):
         states = theory.states(constants, times)
         return {name: theory.readouts[name].read(constants, states) for name in names}
 
-    if theory.kind == "reduction" or len(times) <= CHUNK:
-        return read(times)
-    chunks = jax.lax.map(read, times.reshape(-1, CHUNK))
+    if lanes is None:
+        return read(constants, times)
+    chunks = lanes.each(read, constants, times.reshape(-1, CHUNK))
     return {name: value.reshape(len(times), *value.shape[2:]) for name, value in chunks.items()}
 
 

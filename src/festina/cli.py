@@ -170,6 +170,8 @@ def _use_all_cores() -> None:
         return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jax.config.update("jax_num_cpu_devices", cores)
+    # On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 @contextlib.contextmanager

@@ -252,13 +252,11 @@ def claims(result: Result) -> list[Claim]:
             "Closest approach ~ a^((s_k − s_{k+1})/(s_k + s_{k+1})), aligned: largest relative gap of an exponent",
             float(off["closest"]),
             0.03,
-            fitted=True,
         ),
         Claim.at_most(
             "… and from random balanced weights: largest relative gap of an exponent",
             float(off["closest_random"]),
             0.03,
-            fitted=True,
         ),
         Claim.at_least(
             "A shallow network passes near none of them: closest approach / smallest singular value",

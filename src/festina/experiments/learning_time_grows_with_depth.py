@@ -2,9 +2,10 @@
 
 Times are in units of τ/D: the learning rate falls as 1/D, as stability asks. From layers of strength b₀ < 1 a mode
 takes D/((D − 2) s b₀^(D−2)), exponential in depth. The slides print 1/(s b₀^D): that is the limit D → ∞ started at
-b₀^D, and too long for a real network by b₀⁻². Pretraining each layer as an autoencoder costs D sigmoids, linear in
-depth and logarithmic in b₀, far below the printed D/b₀². From aligned orthogonal layers the time does not grow
-with depth. For random orthogonal layers one more thing must hold: the determinant of the product must have the sign
+b₀^D, and too long for a real network by b₀⁻². Pretraining each layer as an autoencoder of two layers costs D times
+one such stage, a sigmoid: linear in depth by construction, logarithmic in b₀, far below the printed D/b₀². One stage
+is trained; its time is in units of τ. From aligned orthogonal layers the time does not grow with depth.
+For random orthogonal layers one more thing must hold: the determinant of the product must have the sign
 of the target's. If not, one mode starts on the wrong side of a saddle and is not learned. At depth 2 the flow
 stays there for ever; descent leaves late, because its steps do not conserve the balance of the layers exactly.
 """
@@ -31,6 +32,7 @@ REFERENCE = {
 QUICK = dict(depths=(2, 3), orthogonal_depths=(3, 6), seeds=4, lr=0.04)
 
 ACHIEVED = 0.95  # share of the way from the start to the target
+PRETRAINED_FROM, LEARNED = 0.01, 0.99  # b₀ of an autoencoder's layers, and the strength at which its stage ends
 
 
 def _scaled_time(depth, *, singular_value, start, variance=1.0):
@@ -41,19 +43,21 @@ def _scaled_time(depth, *, singular_value, start, variance=1.0):
     return factor * time_to(end, singular_value=singular_value, variance=variance, start=start, depth=depth)
 
 
+def _arrival(depth, start, end, lr, seed):
+    """Time at which an aligned network of this depth, trained on y = x, reaches a strength; and its setup."""
+    task = tasks.from_moments([[1.0]], [[1.0]], [[1.0]])
+    wanted = float(time_to(end, singular_value=1.0, start=start, depth=depth))
+    times = lr * np.arange(1, int(1.3 * wanted / lr) + 2)
+    net, rule = nets.DeepLinear((1,) * (depth - 1)), rules.GradientDescent(lr)
+    setup = Setup(task, net, inits.Aligned(start), rule, times=times)
+    return np.interp(end, simulate(setup, [seed], "modes")["modes"][0, :, 0], times), setup
+
+
 def _arrivals(depths, layer, lr, seed):
     """Scaled times at which aligned networks of each depth, trained, have gone 95 % of their way; and one setup."""
-    task = tasks.from_moments([[1.0]], [[1.0]], [[1.0]])
-    found, setup = [], None
-    for depth in depths:
-        start = layer**depth
-        wanted = float(_scaled_time(depth, singular_value=1.0, start=start)) / depth
-        rule = rules.GradientDescent(lr / depth)
-        times = rule.lr * np.arange(1, int(1.3 * wanted / rule.lr) + 2)
-        setup = Setup(task, nets.DeepLinear((1,) * (depth - 1)), inits.Aligned(start), rule, times=times)
-        strengths = simulate(setup, [seed], "modes")["modes"][0, :, 0]
-        found.append(depth * np.interp(start + ACHIEVED * (1 - start), strengths, times))
-    return np.array(found), setup
+    ends = [layer**depth + ACHIEVED * (1 - layer**depth) for depth in depths]
+    found = [_arrival(d, layer**d, end, lr / d, seed) for d, end in zip(depths, ends, strict=True)]
+    return np.array(depths) * [time for time, _ in found], found[-1][1]
 
 
 def run(
@@ -80,8 +84,9 @@ def run(
     printed = 1 / np.array(layers)[:, None] ** every.astype(float)
     rates = (lr, lr / 2, lr / 4)
     arrived, example = zip(*(_arrivals(depths, trained_layer, rate, seed) for rate in rates), strict=True)
-    stages = _pretraining(0.01, every)
-    setups = {"aligned, deepest": example[0]}
+    stage = float(time_to(LEARNED, singular_value=1.0, start=PRETRAINED_FROM**2, depth=2))
+    staged, autoencoder = _arrival(2, PRETRAINED_FROM**2, LEARNED, rates[-1], seed)
+    setups = {"aligned, deepest": example[0], "one stage of pretraining": autoencoder}
     losses, signs = [], ("same", "opposite")
     for sign in signs:
         rows = []
@@ -107,7 +112,7 @@ def run(
                 ("trained_depth",),
                 [float(_scaled_time(d, singular_value=1.0, start=trained_layer**d)) for d in depths],
             ),
-            "pretraining": (("depth",), stages),
+            "pretraining": (("depth",), every * staged),
             "orthogonal": (("singular_value", "depth_or_inf"), orthogonal_start),
             "loss": (("sign", "orthogonal_depth", "seed", "time"), losses / (0.5 * np.sum(target_values**2))),
         },
@@ -122,16 +127,15 @@ def run(
             "orthogonal_depth": np.array(orthogonal_depths),
             "time": np.linspace(0, until, losses.shape[-1]),
         },
-        attrs={"stuck": float(stuck["loss"][-1]), "smallest_mode": float(0.5 * target_values.min() ** 2)},
+        attrs={
+            "stuck": float(stuck["loss"][-1]),
+            "smallest_mode": float(0.5 * target_values.min() ** 2),
+            "stage_training": float(staged),
+            "stage_theory": stage,
+        },
     )
     first = next(iter(setups.values()))
     return Result(data, setups, {"aligned, deepest": solve(first, "AlignedModes"), "orthogonal, depth 2": stuck})
-
-
-def _pretraining(layer, depths):
-    """D autoencoders of two layers, one after another, each from strength b₀² to 99 % of the identity."""
-    one = float(time_to(0.99, singular_value=1.0, start=layer**2, depth=2))
-    return depths * one
 
 
 def _orthogonal(depth, size, sign, lr, until, seed):
@@ -156,8 +160,8 @@ def claims(result: Result) -> list[Claim]:
     ends = data["loss"].isel(time=-1)
     orthogonal = data["orthogonal"].sel(singular_value=2.0)
     slow = data["orthogonal"].sel(singular_value=0.5)
-    sizes = np.log(data["exact"].sel(depth=2))
-    logarithmic = float((sizes.sel(layer_strength=0.1) - sizes.sel(layer_strength=0.3)) / np.log(3))
+    two = data["exact"].sel(depth=2)
+    logarithmic = float(two.sel(layer_strength=0.1) - two.sel(layer_strength=0.3)) / np.log((0.3 / 0.1) ** 2)
     return [
         Claim.between("training tends to the time of the closed form: order in the learning rate", order, 0.9, 1.1),
         Claim.at_most("D/((D−2) s b₀^(D−2)) is the time for b₀ = 0.3, D ≥ 8: relative error", far, 0.03),
@@ -171,16 +175,19 @@ def claims(result: Result) -> list[Claim]:
             expected=False,
             reason="the exponent is D − 2 for a network of depth D; 1/b₀^D belongs to the limit D → ∞",
         ),
-        Claim.at_most("at depth 2 the time is logarithmic in b₀: exponent of a power law", logarithmic, 0.6),
         Claim.between(
-            "pretraining is linear in depth: time at D = 10 from b₀ = 0.01",
-            float(data["pretraining"].sel(depth=10)),
-            68.5,
-            69.5,
+            "at depth 2 the time grows as ln(1/b₀²)/s: its growth from b₀ = 0.3 to 0.1 over ln 9", logarithmic, 0.9, 1.1
+        ),
+        # Errors of first order in lr happen to cancel between this start and this end, so that no order is claimed.
+        Claim.at_most(
+            "one stage of pretraining, trained from b₀ = 0.01, takes the time of the sigmoid: relative gap at the "
+            "finest rate (D stages take D times that)",
+            abs(data.attrs["stage_training"] / data.attrs["stage_theory"] - 1),
+            1e-3,
         ),
         Claim.between(
             "pretraining takes O(D/b₀²): actual over printed",
-            float(data["pretraining"].sel(depth=10)) / 1e5,
+            float(data["pretraining"].sel(depth=10)) / (10 / PRETRAINED_FROM**2),
             0.1,
             10,
             source="paper",
@@ -228,7 +235,13 @@ def figure(result: Result):
         left.plot(data["depth"], one["exact"], color=colour, label=f"b₀ = {layer:g}")
         left.plot(data["depth"], one["printed"], color=colour, linestyle=":", linewidth=1)
     left.plot(data["trained_depth"], data["training"].isel(rate=-1), "o", color="0.3", markersize=4, label="trained")
-    left.plot(data["depth"], data["pretraining"], color="0.5", linestyle="-.", label="pretraining, b₀ = 0.01")
+    left.plot(
+        data["depth"],
+        data["pretraining"],
+        color="0.5",
+        linestyle="-.",
+        label=f"pretraining, b₀ = {PRETRAINED_FROM:g} (τ)",
+    )
     left.set(yscale="log", xlabel="depth D", ylabel="learning time (τ/D)", title="From small layers", ylim=(1, 1e12))
     left.legend(title="dotted: as printed", fontsize="small")
     depth = data["depth_or_inf"].values[:-1]

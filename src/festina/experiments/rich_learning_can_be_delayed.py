@@ -10,7 +10,9 @@ much faster; with λ = 0 the kernel moves from the start.
 The exact solution holds throughout. Learning under the frozen kernel describes the first fall, and the whole of the
 lazy sign; of the slow sign it leaves the part of the loss that the columns do not reach. The time to learn with the
 slow sign depends on how the draw's columns lie, and varies about threefold up and down; with the lazy sign it does
-not. Singular values of the task are equally spaced from 2 to 1, those of the starting map are all `scale`.
+not. Times to 1 % of the loss on record for the slow sign, of one draw each, test little: 17.9 at |λ| = 10 and 60 and 51
+at 30 have 0.32, 0.46 and 0.28 of 200 draws below them. Singular values of the task are equally spaced from 2 to 1,
+those of the starting map are all `scale`.
 """
 
 from __future__ import annotations
@@ -35,9 +37,7 @@ REFERENCE = {"domine2025": "delayed rich learning", "saxe_slides": "slides on la
 QUICK = dict(draws=24, points=160, record=60, lr=0.01)
 HIDDEN = 3
 STILL = 1e-3  # a kernel distance at which the kernel has hardly moved
-# Times to 1 % of the loss that are on record for the slow sign, by |λ|, one draw of 3-3-6 and one of 6-3-3.
-RECORDED = {10.0: (17.9, 17.9), 30.0: (60.0, 51.0)}
-RECORDED_LAZY = 0.23  # the same for the lazy sign, |λ| = 10
+RECORDED_LAZY = 0.23  # time to 1 % of the loss that is on record for the lazy sign, |λ| = 10
 
 
 def run(
@@ -45,8 +45,8 @@ def run(
 ) -> Result:
     draws, points, record = whole(draws, "draws"), whole(points, "points", least=2), whole(record, "record", least=2)
     scale, until, lr = positive(scale, "scale"), positive(until, "until"), positive(lr, "lr")
-    if not {10.0, 30.0} <= set(sizes):
-        raise BadInput(f"sizes = {tuple(sizes)}", "|λ| of 10 and 30 among them", "add them: records exist for these")
+    if 10.0 not in sizes:
+        raise BadInput(f"sizes = {tuple(sizes)}", "|λ| of 10 among them", "add it: a record exists for this one")
     sizes = np.sort(np.asarray(sizes, float))
     lams = np.concatenate([-sizes[::-1], [0.0], sizes])
     times = np.concatenate([[0.0], np.geomspace(1e-3, until, points)])
@@ -157,13 +157,12 @@ def _half_moved(data):
 def claims(result: Result) -> list[Claim]:
     data = result.data
     lams, times = data.lam.values, data.time.values
-    at = {lam: int(np.argmin(np.abs(lams - lam))) for lam in (-10.0, 0.0, 10.0, 30.0)}
+    at = {lam: int(np.argmin(np.abs(lams - lam))) for lam in (-10.0, 0.0, 10.0)}
     learned, half = _learned(data, 0.01), _learned(data, 0.5)
     relative = (data.loss / data.loss.isel(time=0)).values
     still = (data.kernel_distance.values < STILL).argmin(axis=-1)  # the first record at which it has moved
     before = np.take_along_axis(relative, np.maximum(still - 1, 0)[..., None], axis=-1)[..., 0]
     moved = np.median(_half_moved(data), axis=-1)
-    ranks = [np.mean(learned[at[lam]] < time) for lam, seen in RECORDED.items() for time in seen]
     at_half = {
         lam: np.median([np.interp(t, times, curve) for t, curve in zip(half[k], data.kernel_distance[k], strict=True)])
         for lam, k in at.items()
@@ -211,12 +210,6 @@ def claims(result: Result) -> list[Claim]:
         Claim.at_most(
             f"… at |λ| = 10 it takes {learned[at[-10.0]].mean():.4g}: relative gap to the {RECORDED_LAZY:g} on record",
             abs(learned[at[-10.0]].mean() / RECORDED_LAZY - 1),
-            0.05,
-        ),
-        Claim.at_least(
-            "Times on record for the slow sign (one draw each) lie within the draws: "
-            "smallest share of draws on either side",
-            min(min(rank, 1 - rank) for rank in ranks),
             0.05,
         ),
         Claim.between(

@@ -218,9 +218,8 @@ def claims(result: Result) -> list[Claim]:
             -max(spectrum_order),
             0.4,
             0.6,
-            fitted=True,
         ),
-        Claim.between("… and the fastest", -min(spectrum_order), 0.4, 0.6, fitted=True),
+        Claim.between("… and the fastest", -min(spectrum_order), 0.4, 0.6),
         Claim.between(
             "A sample splits degenerate levels: mean split of pairs on the ring / η√(2π/N), largest N",
             float(ratio.isel(number=-1).mean()),
@@ -232,7 +231,6 @@ def claims(result: Result) -> list[Claim]:
             -_slope(finest.values, numbers),
             0.4,
             0.6,
-            fitted=True,
         ),
         Claim.at_most(
             "Projectors onto degenerate levels converge: largest mean distance at the largest N",

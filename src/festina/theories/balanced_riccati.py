@@ -226,7 +226,7 @@ def _members(task: Any, floor: Any, lams: Any, scales: Any, seeds: Any, times: A
         states = _riccati.states(flow, variance * times)
         return {name: BalancedRiccati.readouts[name].read(constants, states) for name in names}
 
-    return jax.lax.map(one, (lams, scales, seeds), batch_size=256 if net.hidden[0] <= _riccati.NARROW else 1)
+    return jax.lax.map(one, (lams, scales, seeds), batch_size=256 if net.hidden[0] <= _riccati.NARROW else None)
 
 
 @in_double
