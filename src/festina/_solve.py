@@ -253,7 +253,8 @@ def _predicted(theory: Theory, names: tuple[str, ...], constants: Any, times: np
     share = CHUNK * (1 if lanes.mesh is None else lanes.mesh.size)
     whole = 2 ** (count - 1).bit_length() if count <= CHUNK else -(-count // share) * share
     filled = np.concatenate([times, np.repeat(times[-1:], whole - count)])
-    values = in_double(_evaluated)(theory, names, constants, filled, lanes if whole > CHUNK else None)
+    together = min(theory.times_together(constants), whole)
+    values = in_double(_evaluated)(theory, names, constants, filled.reshape(-1, together), lanes)
     return {name: value[:count] for name, value in values.items()}
 
 
@@ -261,14 +262,20 @@ def _predicted(theory: Theory, names: tuple[str, ...], constants: Any, times: np
 def _evaluated(
     theory: Theory, names: tuple[str, ...], constants: Any, times: Any, lanes: Lanes | None = None
 ) -> dict[str, Any]:
+    """`times` are all of them, or (chunk, time) with lanes to lay the chunks out on."""
+
     def read(constants, times):
         states = theory.states(constants, times)
         return {name: theory.readouts[name].read(constants, states) for name in names}
 
     if lanes is None:
         return read(constants, times)
-    chunks = lanes.each(read, constants, times.reshape(-1, CHUNK))
-    return {name: value.reshape(len(times), *value.shape[2:]) for name, value in chunks.items()}
+    chunks = lanes.each(read, constants, times) if len(times) > 1 else _alone(read(constants, times[0]))
+    return {name: value.reshape(-1, *value.shape[2:]) for name, value in chunks.items()}
+
+
+def _alone(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value[None] for name, value in values.items()}
 
 
 @in_double

@@ -142,6 +142,9 @@ class BalancedRiccati(Theory):
     def states(self, constants, times):
         return _riccati.states(constants.flow, constants.variance * times)
 
+    def times_together(self, constants):
+        return 64 if constants.flow.stairs.shape[0] <= _riccati.NARROW else 1
+
     def weights(self, constants, states):
         return _layers(constants, states)
 

@@ -120,6 +120,10 @@ class Theory(abc.ABC):
     def states(self, constants: Any, times: Any) -> Any:
         """The states at `times`, time first."""
 
+    def times_together(self, constants: Any) -> int:
+        """How many times are best evaluated at once; fewer where one state already fills the cache."""
+        return 64
+
     def weights(self, constants: Any, states: Any) -> Any:
         """Layers of a network in these states, up to a rotation of its hidden units; None if unknown."""
         return None
