@@ -35,7 +35,7 @@ class Modes:
     def targets(self) -> Any:
         """What each mode learns, s/variance; 0 where the mode carries nothing."""
         variances = jnp.asarray(self.variances)
-        carries = variances > SAME * jnp.max(variances)  # below is rounding of inputs that never vary
+        carries = variances > SAME * jnp.max(variances, initial=0.0)  # below is rounding of inputs that never vary
         return jnp.where(carries, self.singular_values / jnp.where(carries, self.variances, 1.0), 0.0)
 
     @in_double

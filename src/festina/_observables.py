@@ -15,8 +15,8 @@ from ._balance import imbalances
 from ._errors import BadInput, UnknownName
 from ._linalg import level_members
 from ._noun import noun
-from ._saddles import saddles
-from ._setup import Discrete, Setup, TaskSequence
+from ._saddles import distances, saddles
+from ._setup import Setup, TaskSequence
 
 
 @noun
@@ -86,11 +86,8 @@ def _best_cosine(gram: Any, vectors: Any, values: Any) -> Any:
 
 
 def _saddle_distance(view: View, matrix: Any) -> Any:
-    # Along the modes and beside them, so that nothing cancels at a close approach.
     modes, members = view.saddles
-    strengths = modes.strengths(matrix)
-    beside = jnp.sum((matrix - modes.matrix(strengths)) ** 2)
-    return jnp.sqrt(beside + jnp.sum((strengths - members * modes.targets()) ** 2, axis=1))
+    return distances(modes, members, matrix)
 
 
 def _task_losses(view: View, weights: Any) -> Any:
@@ -182,11 +179,10 @@ def view_of(setup: Setup, names: Iterable[str]) -> View:
     """What the named observables look at, all but what belongs to a seed: its modes and its start."""
     task = setup.task
     needs = {need for name in names for need in OBSERVABLES[name].needs}
-    full_batch = not isinstance(setup.rule, Discrete) or setup.rule.full_batch
     known = saddles(task, setup.net) if "saddles" in needs else None
     return View(
         setup.net,
-        _objective.evidence(setup.net, task, full_batch=full_batch),
+        _objective.evidence(setup.net, task, full_batch=setup.rule.full_batch),
         x=task.x if "x" in needs else None,
         cov_x=task.cov_x if "cov_x" in needs else None,
         levels=level_members(np.asarray(task.modes().singular_values)) if "levels" in needs else None,

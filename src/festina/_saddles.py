@@ -6,11 +6,13 @@ import itertools
 import math
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from ._errors import BadInput
 from ._linalg import SAME, Modes, input_defect
 from ._noun import is_traced, noun, real_array, static, whole
+from ._precision import in_double
 from ._setup import Task
 from .nets.deep_linear import DeepLinear
 
@@ -104,7 +106,7 @@ class Saddles:
     @property
     def maps(self) -> np.ndarray:
         """The function at each saddle, Σ_J (s/λ) u vᵀ, (saddle, feature, input)."""
-        strengths = self.members * _targets(self.modes)
+        strengths = self.members * self.modes.targets()
         return (strengths[:, None, :] * self.modes.left) @ self.modes.right.T
 
     @property
@@ -125,22 +127,14 @@ class Saddles:
     def distance(self, maps: Any) -> np.ndarray:
         """Frobenius distance of maps (…, feature, input) to the function at every saddle, (…, saddle)."""
         maps = real_array(maps, "maps")
-        left, right = self.modes.left, self.modes.right
-        shape = (left.shape[0], right.shape[0])
+        shape = (self.modes.left.shape[0], self.modes.right.shape[0])
         if maps.shape[-2:] != shape:
             raise BadInput(
                 f"maps has shape {maps.shape}",
                 f"shape (…, {shape[0]}, {shape[1]}), to match the task",
                 "give (out, in) matrices, such as trajectory['map']",
             )
-        # Only squares are added, so a small distance keeps its digits.
-        coordinates = left.T @ maps @ right
-        strengths = np.diagonal(coordinates, axis1=-2, axis2=-1)
-        outside = np.sum((maps - left @ coordinates @ right.T) ** 2, axis=(-2, -1))
-        crossed = np.sum((coordinates * ~np.eye(len(right.T), dtype=bool)) ** 2, axis=(-2, -1))
-        learned = self.members.T
-        within = (strengths - _targets(self.modes)) ** 2 @ learned + strengths**2 @ ~learned
-        return np.sqrt(within + (outside + crossed)[..., None])
+        return in_double(distances)(self.modes, self.members.astype(float), maps)
 
     def weights(self, position: int, hidden_basis_seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Balanced weights (W¹, W²) at a saddle; the seed draws the hidden directions that they use."""
@@ -152,7 +146,7 @@ class Saddles:
         gaussian = np.random.default_rng(whole(hidden_basis_seed, "hidden_basis_seed", least=0)).normal(
             size=(self.hidden, len(subset))
         )
-        layer = np.linalg.qr(gaussian)[0] * np.sqrt(_targets(self.modes)[subset])
+        layer = np.linalg.qr(gaussian)[0] * np.sqrt(self.modes.targets()[subset])
         return layer @ self.modes.right[:, subset].T, self.modes.left[:, subset] @ layer.T
 
     def to_xarray(self) -> Any:
@@ -225,8 +219,13 @@ def _signal(task: Task) -> Modes:
     return Modes(modes.left[:, kept], modes.right[:, kept], values[kept], variances[kept])
 
 
-def _targets(modes: Modes) -> np.ndarray:
-    return modes.singular_values / modes.variances
+def distances(modes: Modes, members: Any, maps: Any) -> Any:
+    """Frobenius distances of maps (…, feature, input) to the functions that learn `members` (saddle, mode)."""
+    # Along the modes and beside them: only squares are added, so a small distance keeps its digits.
+    strengths = modes.strengths(maps)
+    beside = jnp.sum((maps - modes.matrix(strengths)) ** 2, axis=(-2, -1))
+    within = (strengths - modes.targets()) ** 2 @ members.T + strengths**2 @ (1 - members).T
+    return jnp.sqrt(within + beside[..., None])
 
 
 def _most_learned(modes: Modes, units: int) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from . import _kernel, _objective, _observables
 from ._errors import BadInput, NoTheory, UnknownName
 from ._precision import in_double
-from ._setup import Discrete, Setup
+from ._setup import Setup
 from ._spec import to_spec
 from ._trajectory import Trajectory
 from .inits import Given
@@ -76,7 +76,7 @@ def trained(setup: Setup, observe: str | Iterable[str] | None, train: Callable[.
     asked = (observe,) if isinstance(observe, str) else observe if observe is None else tuple(observe)
     names = asked and tuple(dict.fromkeys("task_loss" if name == FORGETTING else name for name in asked))
     names = _observables.checked_names(names, setup)
-    full_batch = not isinstance(setup.rule, Discrete) or setup.rule.full_batch
+    full_batch = setup.rule.full_batch
     seen = tuple(_objective.evidence(setup.net, task, full_batch=full_batch) for task in setup.task.tasks)
     before = Before(seen, setup.task.tasks[0].cov_x)
     done, parts = [], []

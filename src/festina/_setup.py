@@ -64,6 +64,8 @@ class Init(abc.ABC):
 class Rule(abc.ABC):
     """How weights change, and what a unit of time is."""
 
+    full_batch: ClassVar[bool] = True
+
     @abc.abstractmethod
     def on_clock(self, times: Any) -> Any:
         """The times nearest to `times` at which this rule has a state."""
@@ -73,7 +75,6 @@ class Discrete(Rule):
     """A rule that moves in steps; one step of rate lr lasts lr units of time."""
 
     lr: Any
-    full_batch: ClassVar[bool] = True
     follows_gradient: ClassVar[bool] = True  # one step is −lr times a gradient
 
     def steps(self, times: Any) -> Any:

@@ -270,12 +270,8 @@ def _evaluated(
 
     if lanes is None:
         return read(constants, times)
-    chunks = lanes.each(read, constants, times) if len(times) > 1 else _alone(read(constants, times[0]))
+    chunks = lanes.each(read, constants, times)
     return {name: value.reshape(-1, *value.shape[2:]) for name, value in chunks.items()}
-
-
-def _alone(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value[None] for name, value in values.items()}
 
 
 @in_double

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -93,6 +93,35 @@ def weight_readouts(layers_of: Callable[[Any, Any], Any]) -> dict[str, Readout]:
     return {name: Readout(readout.axes, through(readout.read)) for name, readout in WEIGHT_READOUTS.items()}
 
 
+def _strengths(layer_strengths: Any) -> Any:
+    return jnp.prod(layer_strengths, axis=-2)
+
+
+class AlignedLayers:
+    """A theory whose state is the strength of every layer in every mode, (layer, mode)."""
+
+    readouts: ClassVar[Mapping[str, Readout]] = {
+        **{
+            name: Readout(readout.axes, lambda c, b, read=readout.read: read(c, _strengths(b)))
+            for name, readout in MAP_READOUTS.items()
+        },
+        **weight_readouts(grown),
+        "layer_strengths": Readout(("layer", "mode"), lambda constants, states: states),
+    }
+
+    def constants(self, setup: Setup, seed: Any) -> LinearConstants:
+        return linear_constants(setup, seed)
+
+    def start(self, constants: LinearConstants) -> Any:
+        return chain_bases(constants.modes, constants.weights)[0]
+
+    def weights(self, constants: LinearConstants, states: Any) -> Any:
+        return grown(constants, states)
+
+    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
+        return lost_from_the_start(setup, seed)
+
+
 def chain_assumption(setup: Setup) -> Assumption:
     """That the network is a deep linear chain; without it nothing else can be measured."""
     return Assumption.that(
@@ -104,10 +133,14 @@ def chain_assumption(setup: Setup) -> Assumption:
     )
 
 
-def two_layers_assumption(setup: Setup) -> Assumption:
-    """That a chain has two layers."""
+def two_layer_assumptions(setup: Setup) -> tuple[Assumption, ...]:
+    """That the network is a linear chain, and of two layers; nothing else can be measured unless all hold."""
+    chain = chain_assumption(setup)
+    if not chain.holds:
+        return (chain,)
     layers = len(setup.net.hidden) + 1
-    return Assumption.that("two layers", "the chain has one hidden layer", layers == 2, f"{layers} layers", "2 layers")
+    two = Assumption.that("two layers", "the chain has one hidden layer", layers == 2, f"{layers} layers", "2 layers")
+    return chain, two
 
 
 def linear_assumptions(setup: Setup, modes: Modes, fastest_rate: Callable[[], float]) -> tuple[Assumption, ...]:
@@ -141,8 +174,10 @@ def unlearnable(silent: Any, values: Any, why: str) -> tuple[str, ...]:
     return (f"never learned: mode {', '.join(modes)}; {why}",) if modes else ()
 
 
-def lost_from_the_start(modes: Modes, layer_strengths: Any) -> tuple[str, ...]:
+def lost_from_the_start(setup: Setup, seed: int) -> tuple[str, ...]:
     """A remark on aligned modes that start where nothing grows; one layer alone has no such place."""
+    modes = setup.modes(seed)
+    layer_strengths = chain_bases(modes, setup.weights(seed))[0]
     if len(layer_strengths) == 1:
         return ()
     size = np.abs(layer_strengths)

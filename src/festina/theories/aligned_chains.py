@@ -13,48 +13,24 @@ matters for diagonal layers once the sign is set right.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
 from .._linalg import chain_bases
 from .._noun import noun
 from .._setup import Setup
-from ._linear import (
-    MAP_READOUTS,
-    LinearConstants,
-    aligned_assumption,
-    chain_assumption,
-    grown,
-    linear_assumptions,
-    linear_constants,
-    lost_from_the_start,
-    weight_readouts,
-)
-from .base import Approach, Assumption, Readout, Reduction
+from ._linear import AlignedLayers, aligned_assumption, chain_assumption, linear_assumptions
+from .base import Approach, Assumption, Reduction
 
 __all__ = ["AlignedChains"]
 
 
-def _strengths(states: Any) -> Any:
-    return jnp.prod(states, axis=-2)
-
-
 @noun
-class AlignedChains(Reduction):
+class AlignedChains(AlignedLayers, Reduction):
     """Aligned layers of any balance and depth, one chain of scalars per mode; integrated."""
 
     reference = {"saxe2014": "eq. 10", "jarvis2025": "A.1"}
     approach = Approach("lr", (0.04, 0.02, 0.01), order=1)
-    readouts = {
-        **{
-            name: Readout(readout.axes, lambda c, b, read=readout.read: read(c, _strengths(b)))
-            for name, readout in MAP_READOUTS.items()
-        },
-        **weight_readouts(grown),
-        "layer_strengths": Readout(("layer", "mode"), lambda constants, states: states),
-    }
 
     @classmethod
     def example(cls) -> Setup:
@@ -86,22 +62,9 @@ class AlignedChains(Reduction):
             aligned_assumption(defect),
         )
 
-    def constants(self, setup: Setup, seed: Any) -> LinearConstants:
-        return linear_constants(setup, seed)
-
-    def start(self, constants):
-        return chain_bases(constants.modes, constants.weights)[0]
-
     def field(self, constants, state):
         modes = constants.modes
         error = modes.singular_values - modes.variances * jnp.prod(state, axis=0)
         # Products of the other layers, without dividing by a strength that may be zero.
         others = [jnp.prod(jnp.delete(state, layer, axis=0), axis=0) for layer in range(state.shape[0])]
         return jnp.stack(others) * error
-
-    def weights(self, constants, states):
-        return grown(constants, states)
-
-    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
-        modes = setup.modes(seed)
-        return lost_from_the_start(modes, chain_bases(modes, setup.weights(seed))[0])

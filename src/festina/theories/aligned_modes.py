@@ -173,5 +173,4 @@ class AlignedModes(Theory):
         return _layers(constants, states)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
-        modes = setup.modes(seed)
-        return lost_from_the_start(modes, chain_bases(modes, setup.weights(seed))[0])
+        return lost_from_the_start(setup, seed)

@@ -43,7 +43,7 @@ from .._precision import in_double
 from .._setup import Setup, Task
 from ..inits import Balanced
 from ..nets import DeepLinear
-from ._linear import chain_assumption, horizon_assumption, two_layers_assumption, unlearnable, weight_readouts
+from ._linear import horizon_assumption, two_layer_assumptions, unlearnable, weight_readouts
 from .base import Approach, Assumption, Readout, Theory, smooth_training
 
 __all__ = ["BalancedRiccati"]
@@ -102,9 +102,9 @@ class BalancedRiccati(Theory):
         return Setup(task, nets.DeepLinear(hidden=4), inits.Balanced(-0.7, 0.3), until=12.0, points=31)
 
     def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
-        chain = chain_assumption(setup)
-        if not chain.holds or not (two := two_layers_assumption(setup)).holds:
-            return (chain,) if not chain.holds else (chain, two)
+        net = two_layer_assumptions(setup)
+        if not all(assumption.holds for assumption in net):
+            return net
         cov_x, weights = np.asarray(setup.task.cov_x), setup.weights(seed)
         variance = np.trace(cov_x) / len(cov_x)
         lam, residual = balance(weights)
@@ -113,8 +113,7 @@ class BalancedRiccati(Theory):
         fastest = float(variance * max(sum(sizes), np.hypot(lam, 2 * values)))
         white = float(np.linalg.norm(cov_x - variance * np.eye(len(cov_x))) / np.linalg.norm(cov_x))
         return (
-            chain,
-            two,
+            *net,
             *smooth_training(setup, lambda: fastest),
             Assumption.at_most("white input", f"Σˣ = κI (nearest κ = {variance:.4g})", white, 1e-9),
             Assumption.at_most(

@@ -35,9 +35,8 @@ from .._riccati import staircase
 from .._setup import Setup
 from ._linear import (
     MAP_READOUTS,
-    chain_assumption,
     linear_assumptions,
-    two_layers_assumption,
+    two_layer_assumptions,
     unlearnable,
     weight_readouts,
 )
@@ -116,9 +115,9 @@ class SmallRandomModes(Limit):
         return Setup(task, nets.DeepLinear(hidden=6), inits.SmallRandom(value), until=until, points=400, spacing="log")
 
     def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
-        chain = chain_assumption(setup)
-        if not chain.holds or not (two := two_layers_assumption(setup)).holds:
-            return (chain,) if not chain.holds else (chain, two)
+        net = two_layer_assumptions(setup)
+        if not all(assumption.holds for assumption in net):
+            return net
         modes, weights = setup.modes(seed), setup.weights(seed)
         targets = np.abs(modes.targets())
         live = modes.singular_values > 1e-9 * modes.singular_values[0]
@@ -131,8 +130,7 @@ class SmallRandomModes(Limit):
         smallest = np.min(targets[live], initial=np.inf)
         swapped = _swapped(modes, live, setup.net.hidden[0])
         return (
-            chain,
-            two,
+            *net,
             *linear_assumptions(setup, modes, fastest_rate),
             Assumption.at_most(
                 "small start",

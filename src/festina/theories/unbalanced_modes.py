@@ -21,8 +21,6 @@ c → 0; this one does not.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -30,42 +28,18 @@ from .. import _pair
 from .._linalg import chain_bases
 from .._noun import noun
 from .._setup import Setup
-from ._linear import (
-    MAP_READOUTS,
-    LinearConstants,
-    aligned_assumption,
-    chain_assumption,
-    grown,
-    horizon_assumption,
-    linear_assumptions,
-    linear_constants,
-    lost_from_the_start,
-    two_layers_assumption,
-    weight_readouts,
-)
-from .base import Approach, Assumption, Readout, Theory
+from ._linear import AlignedLayers, aligned_assumption, horizon_assumption, linear_assumptions, two_layer_assumptions
+from .base import Approach, Assumption, Theory
 
 __all__ = ["UnbalancedModes"]
 
 
-def _strengths(states: Any) -> Any:
-    return states[..., 0, :] * states[..., 1, :]
-
-
 @noun
-class UnbalancedModes(Theory):
+class UnbalancedModes(AlignedLayers, Theory):
     """Independent modes of an aligned two-layer linear network of any balance; exact."""
 
     reference = {"saxe2014": "eq. 10", "kunin2024": "eq. 4"}
     approach = Approach("lr", (0.08, 0.04, 0.02), order=1)
-    readouts = {
-        **{
-            name: Readout(readout.axes, lambda c, w, read=readout.read: read(c, _strengths(w)))
-            for name, readout in MAP_READOUTS.items()
-        },
-        **weight_readouts(grown),
-        "layer_strengths": Readout(("layer", "mode"), lambda constants, states: states),
-    }
 
     @classmethod
     def example(cls) -> Setup:
@@ -78,9 +52,9 @@ class UnbalancedModes(Theory):
         return Setup(task, nets.DeepLinear(hidden=5), inits.Given(weights), until=24.0, points=31)
 
     def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
-        chain = chain_assumption(setup)
-        if not chain.holds or not (two := two_layers_assumption(setup)).holds:
-            return (chain,) if not chain.holds else (chain, two)
+        net = two_layer_assumptions(setup)
+        if not all(assumption.holds for assumption in net):
+            return net
         modes = setup.modes(seed)
         strengths, defect, _ = chain_bases(modes, setup.weights(seed))
 
@@ -90,18 +64,11 @@ class UnbalancedModes(Theory):
             return float(np.max(np.hypot(imbalance, 2 * largest) * modes.variances))
 
         return (
-            chain,
-            two,
+            *net,
             *linear_assumptions(setup, modes, fastest_rate),
             aligned_assumption(defect),
             horizon_assumption(setup, fastest_rate()),
         )
-
-    def constants(self, setup: Setup, seed: Any) -> LinearConstants:
-        return linear_constants(setup, seed)
-
-    def start(self, constants):
-        return chain_bases(constants.modes, constants.weights)[0]
 
     def field(self, constants, state):
         modes = constants.modes
@@ -111,10 +78,3 @@ class UnbalancedModes(Theory):
         modes = constants.modes
         pair = _pair.weights(times[:, None], modes.singular_values, modes.variances, *self.start(constants))
         return jnp.stack(pair, axis=1)
-
-    def weights(self, constants, states):
-        return grown(constants, states)
-
-    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
-        modes = setup.modes(seed)
-        return lost_from_the_start(modes, chain_bases(modes, setup.weights(seed))[0])
