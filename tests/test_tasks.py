@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +15,11 @@ import festina as fs
 # Every task is its own example by its defaults; a user's own data, and what is made of another task, have none.
 EXAMPLES = {name: getattr(fs.tasks, name) for name in fs.tasks.__all__} | {
     "from_arrays": lambda: fs.tasks.from_arrays(
-        np.arange(12.0).reshape(4, 3), np.ones((4, 2)), items=list("abcd"), features=["u", "v"]
+        np.arange(12.0).reshape(4, 3),
+        np.ones((4, 2)),
+        items=list("abcd"),
+        features=["u", "v"],
+        labels={"size": [0.1, 0.2, 0.3, 1e-300], "context": [0, 0, 1, 1]},
     ),
     "from_moments": lambda: fs.tasks.from_moments([[1.0, 0.5]], [[2.0, 0.0], [0.0, 1.0]], [[3.0]], inputs=["p", "q"]),
     "whitened": lambda: fs.tasks.whitened(fs.tasks.regression(whiten=False)),
@@ -49,6 +54,15 @@ def test_names_line_up_with_axes(name):
     task = EXAMPLES[name]()
     for names, size in ((task.items, task.samples), (task.inputs, task.d_in), (task.features, task.d_out)):
         assert names is None or len(names) == size
+
+
+@every_task
+def test_labels_line_up_with_samples(name):
+    task = EXAMPLES[name]()
+    for values in (task.labels or {}).values():
+        assert values.shape == (task.samples,)
+        assert np.isfinite(values).all()
+    assert task.moments_only().labels is None
 
 
 @every_task
@@ -138,6 +152,46 @@ def test_every_task_comes_back_from_json(name):
     assert fs.Setup.from_json(setup.to_json()) == setup
 
 
+def test_labels_count_wherever_a_task_goes():
+    from festina._spec import to_spec
+
+    numbers = np.array([0, 1, 0, 1])
+    task = fs.tasks.from_arrays(np.eye(4), np.eye(4), labels={"sign": [1.0, -1.0, 1.0, -1.0], "context": numbers})
+    numbers[0] = 7
+    assert task.labels["context"].tolist() == [0, 1, 0, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        task.labels["context"][0] = 7
+    leaves, structure = jax.tree.flatten(task)
+    assert jax.tree.unflatten(structure, leaves) == task
+    others = (
+        None,
+        {"sign": task.labels["sign"]},
+        {**task.labels, "context": np.ones(4)},
+        {"signs": task.labels["sign"], "context": task.labels["context"]},
+    )
+    for labels in others:
+        assert dataclasses.replace(task, labels=labels) != task
+    setup = fs.Setup(task, fs.nets.DeepLinear(3), fs.inits.SmallRandom(0.1), until=1.0)
+    text = setup.to_json()
+    assert to_spec(setup)["task"]["from_arrays"]["labels"] == {"sign": [1, -1, 1, -1], "context": [0, 1, 0, 1]}
+    assert fs.Setup.from_json(text) == setup
+    assert fs.Setup.from_json(text).to_json() == text
+    assert setup != setup.replace(task=dataclasses.replace(task, labels=None))
+    assert fs.tasks.from_arrays(np.eye(4), np.eye(4), labels={}) == fs.tasks.from_arrays(np.eye(4), np.eye(4))
+    assert fs.tasks.whitened(task).labels.keys() == task.labels.keys()
+
+
+def test_tasks_with_and_without_labels_follow_each_other():
+    labelled = fs.tasks.from_arrays(np.eye(4), np.eye(4), labels={"context": [0, 0, 1, 1]})
+    bare = dataclasses.replace(labelled, labels=None)
+    setup, plain = (
+        fs.Setup(fs.tasks.sequence(tasks, 2.0), fs.nets.DeepLinear(4), fs.inits.Aligned(0.1), points=5)
+        for tasks in ([labelled, bare], [bare, bare])
+    )
+    assert fs.Setup.from_json(setup.to_json()) == setup != plain
+    np.testing.assert_array_equal(fs.simulate(setup)["loss"], fs.simulate(plain)["loss"])
+
+
 def test_the_four_items():
     task = fs.tasks.hierarchy(levels=2)
     canary = dict(zip(task.features, task.y[task.items.index("canary")], strict=True))
@@ -197,6 +251,15 @@ def test_a_changed_task_does_not_keep_its_recipe_in_json():
         (lambda: fs.tasks.from_arrays([[1.0], [2.0, 3.0]], [[1.0]]), "x is list"),
         (lambda: fs.tasks.from_arrays(np.ones((0, 2)), np.ones((0, 2))), "x has shape"),
         (lambda: fs.tasks.from_arrays([[1.0]], [[1.0]], items=["a", "b"]), "items has 2 names"),
+        (lambda: fs.tasks.from_arrays([[1.0]], [[1.0]], labels=[0]), "labels is list"),
+        (lambda: fs.tasks.from_arrays([[1.0]], [[1.0]], labels={3: [0]}), "a label with the name 3"),
+        (
+            lambda: fs.tasks.from_arrays([[1.0]], [[1.0]], labels={"sign": [0, 1]}),
+            "label 'sign' has 2 numbers for 1 samples",
+        ),
+        (lambda: fs.tasks.from_arrays([[1.0]], [[1.0]], labels={"sign": [[0]]}), "label 'sign' has shape (1, 1)"),
+        (lambda: fs.tasks.from_arrays([[1.0]], [[1.0]], labels={"sign": ["+"]}), "label 'sign' is list"),
+        (lambda: fs.tasks.from_arrays([[1.0]], [[1.0]], labels={"sign": [np.nan]}), "label 'sign' has 1 value"),
         (lambda: fs.tasks.from_moments([[1.0, 1.0]], [[1.0]]), "cov_x has shape"),
         (lambda: fs.tasks.from_moments([[1.0, 0.0]], [[1.0, 0.5], [0.0, 1.0]]), "cov_x is not symmetric"),
         (lambda: fs.tasks.from_moments([[1.0, 0.0]], [[1.0, 0.0], [0.0, -1.0]]), "negative eigenvalue"),

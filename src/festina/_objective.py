@@ -46,17 +46,40 @@ def evidence(net: Net, task: Task, *, full_batch: bool = True) -> Moments | Samp
 def loss(net: Net, seen: Moments | Samples, weights: Any, rows: Any = None) -> Any:
     """½·mean ‖y − f(x)‖² over all samples, or over `rows` of them."""
     if isinstance(seen, Moments):
-        # In this form a vanishing loss keeps its digits; ½ tr Σʸ − … would lose them.
-        error = net.map(weights) - seen.target
-        return 0.5 * jnp.sum((error @ seen.cov_x) * error) + seen.floor
+        return _loss_of_map(seen, net.map(weights))
     x, y = (seen.x, seen.y) if rows is None else (seen.x[rows], seen.y[rows])
     error = net.apply(weights, x) - y
     return 0.5 * jnp.sum(error * error) / x.shape[0]
 
 
+def descended(net: Net, seen: Moments | Samples, weights: Any, rows: Any = None) -> Any:
+    """The loss, with the slope that training follows.
+
+    The two differ for nets of several ranks only: there, each rank descends the error that the lower ones leave.
+    """
+    if len(getattr(net, "ranks", ())) < 2:
+        return loss(net, seen, weights, rows)
+    if not isinstance(seen, Moments):
+        raise BadInput(
+            "sequential training on batches", "all samples at once", "use GradientDescent, or train jointly: ranks=None"
+        )
+    lower, descents = 0.0, 0.0
+    for own in net.maps_by_rank(weights):
+        descents = descents + _loss_of_map(seen, jax.lax.stop_gradient(lower) + own)
+        lower = lower + own
+    value = jax.lax.stop_gradient(_loss_of_map(seen, lower))
+    return value + descents - jax.lax.stop_gradient(descents)
+
+
+def _loss_of_map(seen: Moments, matrix: Any) -> Any:
+    # In this form a vanishing loss keeps its digits; ½ tr Σʸ − … would lose them.
+    error = matrix - seen.target
+    return 0.5 * jnp.sum((error @ seen.cov_x) * error) + seen.floor
+
+
 def gradient(net: Net, seen: Moments | Samples) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """`(weights, rows) → (loss, ∂loss/∂weights)`."""
-    return jax.value_and_grad(lambda weights, rows: loss(net, seen, weights, rows))
+    """`(weights, rows) → (loss, its slope in the weights)`."""
+    return jax.value_and_grad(lambda weights, rows: descended(net, seen, weights, rows))
 
 
 def blow_up(seen: Moments | Samples, begin: Any) -> Any:

@@ -17,6 +17,7 @@ from ._linalg import level_members
 from ._noun import noun
 from ._saddles import distances, saddles
 from ._setup import Setup, TaskSequence
+from .nets.gated import Gated
 
 
 @noun
@@ -31,7 +32,7 @@ class View:
     start: Any = None  # the weights before training
     levels: Any = None  # (level, mode): shares of the modes in each level of equal singular values
     saddles: Any = None
-    tasks: Any = None  # what the loss of every task of a sequence is computed from
+    tasks: Any = None  # the net, and what the loss is computed from, for every task of a sequence
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,16 @@ def _saddle_distance(view: View, matrix: Any) -> Any:
 
 
 def _task_losses(view: View, weights: Any) -> Any:
-    return jnp.stack([_objective.loss(view.net, seen, weights) for seen in view.tasks])
+    return jnp.stack([_objective.loss(net, seen, weights) for net, seen in view.tasks])
 
 
 def _needs_linear(setup: Setup) -> str:
     return "" if setup.net.linear else f"{type(setup.net).__name__} is not linear, so it is no single matrix"
+
+
+def _needs_map(setup: Setup) -> str:
+    """A linear net, or one that is linear in gated inputs."""
+    return "" if setup.net.linear or isinstance(setup.net, Gated) else _needs_linear(setup)
 
 
 def _needs_chain(setup: Setup) -> str:
@@ -112,6 +118,8 @@ def _needs_hidden(setup: Setup) -> str:
 
 
 def _needs_matrices(setup: Setup) -> str:
+    if isinstance(setup.net, Gated):
+        return "a gated net is no chain of layers"
     return "" if len(getattr(setup.net, "hidden", ())) else "the net is no chain of two or more layers"
 
 
@@ -129,7 +137,7 @@ def _needs_sequence(setup: Setup) -> str:
 
 OBSERVABLES: dict[str, Observable] = {
     "loss": Observable((), lambda view, w: _objective.loss(view.net, view.seen, w)),
-    "map": Observable(("feature", "input"), lambda view, w: view.net.map(w), _needs_linear),
+    "map": Observable(("feature", "input"), lambda view, w: view.net.map(w), _needs_map),
     "modes": Observable(
         ("mode",), lambda view, w: view.modes.strengths(view.net.map(w)), _needs_linear, ("modes",)
     ),

@@ -20,7 +20,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ._errors import BadInput
 from ._linalg import shared_modes
-from ._objective import Moments, blow_up, gradient, loss
+from ._objective import Moments, blow_up, descended, gradient, loss
 from ._observables import OBSERVABLES, View
 from ._setup import Discrete, Setup
 
@@ -132,7 +132,7 @@ def _advance(
 
 
 def _travel(view: View, rule: Any, carry: Carry, amount: Any, flips: tuple[bool, ...]) -> Carry:
-    value_and_grad = jax.value_and_grad(lambda held, rows: loss(view.net, view.seen, lay(held, flips), rows))
+    value_and_grad = jax.value_and_grad(lambda held, rows: descended(view.net, view.seen, lay(held, flips), rows))
     if not isinstance(rule, Discrete):
         return _flow(value_and_grad, rule, carry, amount)
 

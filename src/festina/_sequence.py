@@ -14,7 +14,7 @@ import numpy as np
 from . import _kernel, _objective, _observables
 from ._errors import BadInput, NoTheory, UnknownName
 from ._precision import in_double
-from ._setup import Setup
+from ._setup import Setup, TaskSequence
 from ._spec import to_spec
 from ._trajectory import Trajectory
 from .inits import Given
@@ -25,11 +25,15 @@ FORGETTING = "forgetting"  # of each task: its loss above the one that it was le
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """One task of a sequence: its setup on its own clock, and which of its times belong to the whole grid."""
+    """One task of a sequence, or a stretch of it in which the net's gates stay: its setup on its own clock.
+
+    `kept` says which of its times belong to the whole grid, `number` which task it is.
+    """
 
     setup: Setup
     begins: float
     kept: np.ndarray
+    number: int
 
     @property
     def hands_on(self) -> bool:
@@ -50,25 +54,54 @@ class Before:
 
 
 def stages(setup: Setup) -> tuple[Stage, ...]:
-    """A setup per task, until the grid ends; all but the last also have the time at which they hand on."""
-    starts = np.asarray(setup.rule.on_clock(setup.task.starts))
-    if np.any(np.diff(starts) <= 0):
+    """A setup per task, or stretch of a net's schedule, until the grid ends.
+
+    All but the last also have the time at which they hand on.
+    """
+    begun = np.asarray(setup.rule.on_clock(np.asarray(setup.task.starts if _is_sequence(setup) else [0.0])))
+    if np.any(np.diff(begun) <= 0):
         raise BadInput(
             f"a task of the sequence that lasts less than a step (durations {setup.task.durations})",
             "at least one step of the rule for every task",
             "lengthen it, leave it out, or lower lr",
         )
+    switches = np.asarray([0.0, *setup.net.switches])
+    switched = np.asarray(setup.rule.on_clock(switches))
+    starts = np.unique([*begun, *switched])
     times = np.asarray(setup.times)
     found = []
-    for k, task in enumerate(setup.task.tasks):
+    for k, start in enumerate(starts):
+        number = int(np.searchsorted(begun, start, side="right")) - 1
+        net = setup.net.at_time(float(switches[switched <= start][-1]))
         ends = starts[k + 1] if k + 1 < len(starts) else np.inf
         own = times[(times >= starts[k]) & (times < ends)] - starts[k]
         last = bool(ends > times[-1])
         grid = own if last else np.append(own, ends - starts[k])
-        found.append(Stage(setup.replace(task=task, times=grid), float(starts[k]), np.arange(len(grid)) < len(own)))
+        stage = setup.replace(task=tasks_of(setup)[number], net=net, times=grid)
+        found.append(Stage(stage, float(start), np.arange(len(grid)) < len(own), number))
         if last:
             break
     return tuple(found)
+
+
+def _is_sequence(setup: Setup) -> bool:
+    return isinstance(setup.task, TaskSequence)
+
+
+def tasks_of(setup: Setup) -> tuple[Any, ...]:
+    """The tasks of a sequence, or the only task."""
+    return setup.task.tasks if _is_sequence(setup) else (setup.task,)
+
+
+def _label(setup: Setup, stage: Stage) -> str:
+    since = f"from time {stage.begins:g}" if setup.net.switches else ""
+    return " ".join(filter(None, (f"task {stage.number + 1}" if _is_sequence(setup) else "", since)))
+
+
+def evidence(setup: Setup, tasks: Sequence[Any]) -> tuple[Any, ...]:
+    """The net on every task, and what its loss there is computed from."""
+    bound = [setup.net.bound(task) for task in tasks]
+    return tuple((net, _objective.evidence(net, task, full_batch=setup.rule.full_batch)) for net, task in bound)
 
 
 def trained(setup: Setup, observe: str | Iterable[str] | None, train: Callable[..., Any]) -> Trajectory:
@@ -76,9 +109,7 @@ def trained(setup: Setup, observe: str | Iterable[str] | None, train: Callable[.
     asked = (observe,) if isinstance(observe, str) else observe if observe is None else tuple(observe)
     names = asked and tuple(dict.fromkeys("task_loss" if name == FORGETTING else name for name in asked))
     names = _observables.checked_names(names, setup)
-    full_batch = setup.rule.full_batch
-    seen = tuple(_objective.evidence(setup.net, task, full_batch=full_batch) for task in setup.task.tasks)
-    before = Before(seen, setup.task.tasks[0].cov_x)
+    before = Before(tasks_of(setup), tasks_of(setup)[0].cov_x)
     done, parts = [], []
     for stage in stages(setup):
         part, before = train(stage.setup, names, before=before)
@@ -111,7 +142,7 @@ def solved(setup: Setup, asked: tuple[str, ...], seed: int, solve: Callable[...,
         values["kernel_distance"] = functools.partial(_kernel_distance, setup, setup.weights(seed), *grams)
     else:
         values.pop("kernel_distance", None)
-    if "map" in shared:
+    if "map" in shared and setup.net.linear and _is_sequence(setup):
         losses = functools.cache(lambda: [_losses(setup, part["map"]) for part in parts])
         values["task_loss"] = lambda: np.concatenate([v[s.kept] for s, v in zip(done, losses(), strict=True)])
         values[FORGETTING] = lambda: _forgotten(done, [loss[None] for loss in losses()])[0]
@@ -140,12 +171,13 @@ def _joined(
 ) -> Trajectory:
     count = sum(int(stage.kept[: len(part.times)].sum()) for stage, part in zip(done, parts, strict=True))
     facts = [part.provenance for part in parts]
+    labels = [_label(setup, stage) for stage in done]
     numbered = [
-        {**assumption, "name": f"task {k + 1}: {assumption['name']}"}
-        for k, fact in enumerate(facts)
+        {**assumption, "name": f"{label}: {assumption['name']}"}
+        for label, fact in zip(labels, facts, strict=True)
         for assumption in fact.get("assumptions", ())
     ]
-    notes = [f"task {k + 1}: {fact['note']}" for k, fact in enumerate(facts) if fact.get("note")]
+    notes = [f"{label}: {fact['note']}" for label, fact in zip(labels, facts, strict=True) if fact.get("note")]
     own = {"setup": functools.partial(to_spec, setup), "note": "; ".join(notes)}
     if numbered:
         weakest = max((fact["kind"] for fact in facts), key=KINDS.index)
@@ -153,7 +185,7 @@ def _joined(
     if "seconds" in facts[0]:
         seconds = sum(fact["seconds"] for fact in facts)
         own |= {"seconds": seconds, "interrupted": any(fact["interrupted"] for fact in facts)}
-    names = [f"task {k + 1}" for k in range(len(setup.task.tasks))]
+    names = [f"task {k + 1}" for k in range(len(tasks_of(setup)))]
     return Trajectory(
         np.asarray(setup.times)[:count],
         values,
@@ -173,13 +205,14 @@ def _concatenated(done: Sequence[Stage], parts: Sequence[Trajectory], name: str)
 def _forgotten(done: Sequence[Stage], losses: Sequence[Any]) -> np.ndarray:
     """(seed, time, task) over the whole grid, from the losses of every stage, its end included."""
     pieces: list[np.ndarray] = []
-    left: list[np.ndarray] = []  # (seed,): the loss with which each task was left
+    left: dict[int, np.ndarray] = {}  # (seed,): the loss with which each task was left
     for stage, loss in zip(done, losses, strict=True):
         rise = np.zeros_like(loss)
-        for task, ended in enumerate(left):
-            rise[..., task] = loss[..., task] - ended[:, None]
+        for task, ended in left.items():
+            if task != stage.number:
+                rise[..., task] = loss[..., task] - ended[:, None]
         pieces.append(rise[:, stage.kept[: loss.shape[1]]])
-        left.append(loss[:, -1, len(left)])
+        left[stage.number] = loss[:, -1, stage.number]
     return np.concatenate(pieces, axis=1)
 
 

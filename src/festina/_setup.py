@@ -33,6 +33,7 @@ class Net(abc.ABC):
     """
 
     linear: ClassVar[bool] = False
+    switches: Any = ()  # times at which the net itself changes; `at_time` is the net from then on
 
     @abc.abstractmethod
     def shapes(self, d_in: int, d_out: int) -> Any:
@@ -50,11 +51,23 @@ class Net(abc.ABC):
         """The (out, in) matrix that a linear net applies."""
         raise NotImplementedError
 
+    def at_time(self, time: float) -> Net:
+        """The net from one of its switches on."""
+        return self
+
+    def fits(self, tasks: Sequence[Task]) -> None:
+        """Refuse tasks that a net of the right size cannot be trained on."""
+
+    def bound(self, task: Task) -> tuple[Net, Task]:
+        """The net and the task as they are trained; a net that looks at more than x says so here."""
+        return self, task
+
 
 class Init(abc.ABC):
     """The law of the initial weights."""
 
     random: ClassVar[bool] = True
+    sees_samples: ClassVar[bool] = False  # whether it needs more of a task than its moments
 
     @abc.abstractmethod
     def draw(self, key: Any, net: Net, task: Task) -> Weights:
@@ -149,6 +162,8 @@ class Setup:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         net.shapes(task.d_in, task.d_out)  # wrong sizes fail here, on the user's own line
+        if not is_traced(task, net):
+            net.fits(task.tasks if isinstance(task, TaskSequence) else (task,))
 
     @property
     def times(self) -> Any:
@@ -174,12 +189,26 @@ class Setup:
 
     def _draw(self, seed: Any) -> Weights:
         if not self.init.random:
-            return in_double(lambda init, net, task: init.draw(None, net, task))(
-                self.init, self.net, self.task.moments_only()
-            )
+            return in_double(lambda init, net, task: init.draw(None, net, task))(self.init, self.net, self.for_init)
         seeds = jnp.asarray([seed]) if is_traced(seed) else np.asarray([seed])
-        drawn = draws(self.init, self.net, self.task.moments_only(), seeds)
+        drawn = draws(self.init, self.net, self.for_init, seeds)
         return jax.tree.map(lambda leaf: leaf[0], drawn)
+
+    @property
+    def for_init(self) -> Task:
+        """What the init may look at: the moments of the (first) task, and its samples if it says so."""
+        first = self.task.tasks[0] if isinstance(self.task, TaskSequence) else self.task
+        return first if self.init.sees_samples else first.moments_only()
+
+    def bound(self) -> Setup:
+        """The setup as it is trained: of a gated net, a linear net on gated inputs. The start is not drawn from it."""
+        if type(self.net).bound is Net.bound:
+            return self
+        memory = self.__dict__.setdefault("_memory", {})
+        if "bound" not in memory:
+            memory["bound"] = self.net.bound(self.task)
+        net, task = memory["bound"]
+        return self.replace(net=net, task=task)
 
     def modes(self, seed: Any = 0) -> Modes:
         """The task's modes, in the basis of each degenerate subspace that fits the start."""

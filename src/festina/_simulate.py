@@ -57,7 +57,7 @@ def simulate(
     """
     concrete(setup, "simulate")
     seeds = _seed_list(seeds)
-    if isinstance(setup.task, TaskSequence):
+    if isinstance(setup.task, TaskSequence) or setup.net.switches:
         return _sequence.trained(setup, observe, functools.partial(_trained, seeds=seeds, progress=progress))
     return _trained(setup, checked_names(observe, setup), seeds=seeds, progress=progress)[0]
 
@@ -105,16 +105,17 @@ def _prepared(
     with jax.enable_x64(True):
         weights = before.weights
         if weights is None:
-            weights = draws(setup.init, setup.net, setup.task.moments_only(), np.asarray(seeds))
+            weights = draws(setup.init, setup.net, setup.for_init, np.asarray(seeds))
         start = weights if before.start is None else before.start
-        modes = _modes_of_starts(setup, weights) if "modes" in needs else None
-        view = view_of(setup, names)
+        bound = setup.bound()
+        modes = _modes_of_starts(bound, weights) if "modes" in needs else None
+        view = view_of(bound, names)
         view = dataclasses.replace(
             view,
             cov_x=view.cov_x if before.cov_x is None or view.cov_x is None else before.cov_x,
             modes=modes,
             start=start if "start" in needs else None,
-            tasks=before.tasks if "tasks" in needs else None,
+            tasks=_sequence.evidence(setup, before.tasks) if "tasks" in needs else None,
         )
 
     def cast(leaf):
@@ -170,7 +171,7 @@ def _labelled(
             "precision": setup.precision,
             **facts,
         },
-        {"seed": np.asarray(seeds), **axis_names(setup)},
+        {"seed": np.asarray(seeds), **axis_names(setup.bound())},
     )
 
 

@@ -84,7 +84,8 @@ def _task_spec(task: Task | TaskSequence) -> dict[str, Any]:
     names = {name: list(value) for name in ("inputs", "features") if (value := getattr(task, name)) is not None}
     if task.samples is not None:
         items = {} if task.items is None else {"items": list(task.items)}
-        return {"from_arrays": {"x": _plain(task.x), "y": _plain(task.y), **items, **names}}
+        labels = {} if task.labels is None else {"labels": _plain(task.labels)}
+        return {"from_arrays": {"x": _plain(task.x), "y": _plain(task.y), **labels, **items, **names}}
     moments = {"cov_yx": _plain(task.cov_yx), "cov_x": _plain(task.cov_x)}
     if task.power is not None:
         # A task keeps of Σʸ its trace alone.

@@ -21,7 +21,8 @@ class Task:
     """What is to be learned: samples if there are any, exact second moments, names for the axes.
 
     Build one with `festina.tasks`. `power` is ⟨‖y‖²⟩; without it losses are counted from the
-    lowest loss that a linear map can reach.
+    lowest loss that a linear map can reach. `labels` say what each sample is a case of, as {name: one number per
+    sample}: the context or the item that it shows, the sign of its target. They are no inputs; gates may read them.
     """
 
     cov_yx: Matrix
@@ -31,6 +32,7 @@ class Task:
     power: Any = None
     stated_spectrum: Any = None
     stated_vectors: Any = None  # (input, mode): right singular vectors of the stated spectrum
+    labels: Any = None  # {name: (sample,)}
     items: tuple[str, ...] | None = static(default=None)
     inputs: tuple[str, ...] | None = static(default=None)
     features: tuple[str, ...] | None = static(default=None)
@@ -50,7 +52,7 @@ class Task:
 
     def moments_only(self) -> Task:
         """The same task without its samples: all that linear theory and most inits need."""
-        return dataclasses.replace(self, x=None, y=None, items=None)
+        return dataclasses.replace(self, x=None, y=None, labels=None, items=None)
 
     def modes(self) -> Modes:
         """Singular vectors of Σʸˣ that also diagonalise Σˣ where they can; see `Modes`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,10 +15,19 @@ from .._setup import Task
 Names = Sequence[str] | None
 
 
-def from_arrays(x: Any, y: Any, *, items: Names = None, inputs: Names = None, features: Names = None) -> Task:
+def from_arrays(
+    x: Any,
+    y: Any,
+    *,
+    items: Names = None,
+    inputs: Names = None,
+    features: Names = None,
+    labels: Mapping[str, Any] | None = None,
+) -> Task:
     """A task from samples: rows of `x` (sample, d_in) and of `y` (sample, d_out).
 
-    `items` name the samples, `inputs` the columns of x, `features` the columns of y.
+    `items` name the samples, `inputs` the columns of x, `features` the columns of y. `labels` say what each sample
+    is a case of, with one number per sample and label, such as {"context": [0, 0, 1, 1]}.
     """
     x, y = real_array(x, "x", ndim=2), real_array(y, "y", ndim=2)
     if x.shape[0] != y.shape[0]:
@@ -37,6 +46,7 @@ def from_arrays(x: Any, y: Any, *, items: Names = None, inputs: Names = None, fe
         x=x,
         y=y,
         power=xp.sum(y**2) / count,
+        labels=_labels(labels, count),
         items=_names(items, count, "items"),
         inputs=_names(inputs, x.shape[1], "inputs"),
         features=_names(features, y.shape[1], "features"),
@@ -109,6 +119,30 @@ def _square(matrix: Any, argument: str, size: int) -> None:
 def _not_empty(array: Any, argument: str) -> None:
     if 0 in array.shape:
         raise BadInput(f"{argument} has shape {array.shape}", "at least one row and one column", "give some data")
+
+
+def _labels(labels: Any, count: int) -> dict[str, Any] | None:
+    if labels is None:
+        return None
+    if not isinstance(labels, Mapping):
+        raise BadInput(
+            f"labels is {type(labels).__name__}",
+            "a dict with one number per sample for every label",
+            'give labels={"context": [0, 0, 1, 1]}',
+        )
+    checked = {}
+    for name, values in labels.items():
+        if not isinstance(name, str):
+            raise BadInput(f"a label with the name {name!r}", "a text as the name of a label", f"use {str(name)!r}")
+        numbers = real_array(values, f"label {name!r}", ndim=1)
+        if len(numbers) != count:
+            raise BadInput(
+                f"label {name!r} has {len(numbers)} numbers for {count} samples",
+                "one number for every sample",
+                f"give {count} numbers for {name!r}",
+            )
+        checked[name] = numbers
+    return checked or None
 
 
 def _names(names: Names, count: int, argument: str) -> tuple[str, ...] | None:

@@ -32,7 +32,7 @@ def whitened(task: Task) -> Task:
             "drop inputs that depend on the others, or give more samples",
         )
     if task.samples is not None:
-        return from_arrays(white_rows(task.x), task.y, items=task.items, features=task.features)
+        return from_arrays(white_rows(task.x), task.y, items=task.items, features=task.features, labels=task.labels)
     white = from_moments(
         task.cov_yx @ (vectors / np.sqrt(variances)) @ vectors.T, np.eye(task.d_in), features=task.features
     )

@@ -8,6 +8,7 @@ from .aligned_modes import AlignedModes
 from .balanced_riccati import BalancedRiccati
 from .base import Assumption, Limit, Reduction, Theory
 from .frozen_kernel import FrozenKernel
+from .path_dynamics import PathDynamics
 from .small_random_modes import SmallRandomModes
 from .unbalanced_modes import UnbalancedModes
 
@@ -18,6 +19,7 @@ __all__ = [
     "BalancedRiccati",
     "FrozenKernel",
     "Limit",
+    "PathDynamics",
     "Reduction",
     "SmallRandomModes",
     "Theory",

@@ -151,7 +151,7 @@ class FrozenKernel(Limit):
             "quick kernel", "the kernel is small enough to be compared in passing", size, QUICK, advisory=True
         )
         if not soft.holds:
-            return (hard, soft, *smooth_training(setup, lambda: _fastest_rate(setup, seed)))
+            return (hard, soft, *smooth_training(setup, lambda: fastest_rate(setup, seed)))
         constants = self.constants(setup, seed)
         fastest = float(np.max(constants.rates))
         lazy = Assumption.at_most(
@@ -164,7 +164,8 @@ class FrozenKernel(Limit):
         return (hard, soft, *smooth_training(setup, lambda: fastest), lazy)
 
     def constants(self, setup: Setup, seed: Any) -> KernelConstants:
-        task, net, weights = setup.task, setup.net, setup.weights(seed)
+        bound, weights = setup.bound(), setup.weights(seed)
+        task, net = bound.task, bound.net
         chain = isinstance(net, DeepLinear)
         if chain:
             parts = _of_map(weights, task.target(), task.cov_x)
@@ -192,24 +193,24 @@ class FrozenKernel(Limit):
         return (f"the kernel is held still; at the end of this path it would have moved by {movement:.3g}",)
 
 
-def _fastest_rate(setup: Setup, seed: int) -> float:
+def fastest_rate(setup: Setup, seed: int) -> float:
     """The largest eigenvalue of the kernel by power iteration; the kernel is not formed."""
-    net, task = setup.net, setup.task
-    if isinstance(net, DeepLinear):
+    bound, weights = setup.bound(), setup.weights(seed)
+    net, task = bound.net, bound.task
+    if net.linear:
         values, vectors = np.linalg.eigh(task.cov_x)
-        x, count = (vectors * np.sqrt(np.maximum(values, 0))).T, 1
-    else:
-        x, count = task.x, task.samples
-    return float(_largest_eigenvalue(net, setup.weights(seed), x)) / count
+        root = (vectors * np.sqrt(np.maximum(values, 0))).T
+        return float(_largest_eigenvalue(lambda w, x: x @ net.map(w).T, weights, root))
+    return float(_largest_eigenvalue(net.apply, weights, task.x)) / task.samples
 
 
 @in_double
-def _largest_eigenvalue(net: Any, weights: Any, x: Any) -> Any:
-    outputs, pull = jax.vjp(lambda w: net.apply(w, jnp.asarray(x)), jax.tree.map(jnp.asarray, weights))
+def _largest_eigenvalue(apply: Any, weights: Any, x: Any) -> Any:
+    outputs, pull = jax.vjp(lambda w: apply(w, jnp.asarray(x)), jax.tree.map(jnp.asarray, weights))
 
     def improve(_, state):
         direction = state[0] / jnp.linalg.norm(state[0])
-        moved = jax.jvp(lambda w: net.apply(w, jnp.asarray(x)), (weights,), pull(direction))[1]
+        moved = jax.jvp(lambda w: apply(w, jnp.asarray(x)), (weights,), pull(direction))[1]
         return moved, jnp.sum(direction * moved)
 
     first = jax.random.normal(jax.random.key(0), outputs.shape, outputs.dtype)
@@ -225,7 +226,8 @@ def _kernel_size(setup: Setup) -> int | None:
 def _movement(setup: Setup, constants: KernelConstants) -> float:
     """Distance between the kernel of the start and that of the weights at which the frozen path ends."""
     last = np.asarray(setup.times)[-1:]
-    return float(_kernel_movement(setup.net, setup.task.x, setup.task.cov_x, constants, last))
+    bound = setup.bound()
+    return float(_kernel_movement(bound.net, bound.task.x, bound.task.cov_x, constants, last))
 
 
 @in_double

@@ -1,0 +1,344 @@
+"""A gated network on a task is a linear map of gated inputs.
+
+Samples differ only in which products of gates multiply their inputs: with z the list of all g_p x_{s(p)},
+
+    f = Σ_p W_p g_p x_{s(p)} = A z,      A = [Σ of W_p over the paths that share a block of z]
+
+so that loss and gradient need ⟨z zᵀ⟩ and ⟨y zᵀ⟩ alone, whose blocks are the Σˣ(j, p) and Σʸˣ(p) of
+[jarvis2025, eq. 4]: the cost of training does not grow with the number of samples. Paths that open alike share a
+block, and what they share of their layers is multiplied once, so the cost does not grow with the number of paths
+either. `Bound` is the network as such a map; the task that belongs to it has z's moments, and samples that carry
+their gates in extra columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+
+from . import _gating
+from ._errors import BadInput
+from ._graph import Graph, Path
+from ._noun import is_traced, noun, static
+from ._precision import in_double
+from ._setup import Net
+from ._task import Task
+
+CHUNK = 4096  # samples whose gated inputs are held at once
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """All paths from an input to a node that open for the same samples and have the same rank."""
+
+    source: str
+    opening: int  # number of the product of gates
+    rank: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How the map of gated inputs is put together."""
+
+    graph: Graph
+    reads: tuple[tuple[str, tuple[int, ...]], ...]
+    writes: tuple[tuple[str, tuple[int, ...]], ...]
+    d_out: int
+    ways: tuple[tuple[str, tuple[tuple[Way, tuple[tuple[int, Way], ...]], ...]], ...]  # node: way: (edge, way before)
+    blocks: tuple[tuple[str, int], ...]  # (input node, opening) of every block of z
+    ranks: tuple[int, ...]  # those that occur
+    gate_columns: tuple[tuple[Any, int], ...]  # node name or edge number: its column behind those of x
+
+
+@noun
+class Bound(Net):
+    """A gated network on one task; inputs of `map` are gated inputs, those of `apply` carry their gates."""
+
+    plan: Plan = static()
+    d_in: int = static()  # columns of x before the gates
+    linear: ClassVar[bool] = True
+
+    def shapes(self, d_in, d_out):
+        return self.plan.graph.shapes
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        return self.plan.ranks
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        size = self.plan.graph.size
+        return tuple(size[name] for name in self.plan.graph.hidden)
+
+    def map(self, weights):
+        return functools.reduce(jnp.add, self.maps_by_rank(weights))
+
+    def maps_by_rank(self, weights: Any) -> tuple[Any, ...]:
+        """The map of the paths of each rank, lowest first; they add up to `map`."""
+        plan, size = self.plan, self.plan.graph.size
+        reached = self._products(weights)
+        maps = []
+        for rank in plan.ranks:
+            columns = []
+            for source, opening in plan.blocks:
+                way = Way(source, opening, rank)
+                parts = [
+                    _placed(reached[node][way], rows, plan.d_out) for node, rows in plan.writes if way in reached[node]
+                ]
+                blank = jnp.zeros((plan.d_out, size[source]), weights[0].dtype)
+                columns.append(functools.reduce(jnp.add, parts) if parts else blank)
+            maps.append(jnp.concatenate(columns, axis=1))
+        return tuple(maps)
+
+    def _products(self, weights: Any) -> dict[str, dict[Way, Any]]:
+        """The product of layers along every way to every node; None stands for the identity at an input."""
+        reached: dict[str, dict[Way, Any]] = {}
+        for node, ways in self.plan.ways:
+            reached[node] = {}
+            for way, steps in ways:
+                parts = [
+                    w if (before := reached[self.plan.graph.edges[k][0]][earlier]) is None else w @ before
+                    for k, earlier in steps
+                    for w in (weights[k],)
+                ]
+                reached[node][way] = functools.reduce(jnp.add, parts) if parts else None
+        return reached
+
+    def apply(self, weights, x):
+        active = self._activity(weights, x)
+        outputs = [_placed(active[node].T, rows, self.plan.d_out) for node, rows in self.plan.writes]
+        return functools.reduce(jnp.add, outputs).T
+
+    def representation(self, weights, x):
+        """Activity of all hidden nodes side by side, in the order of computation."""
+        active = self._activity(weights, x)
+        hidden = [active[node] for node in self.plan.graph.hidden]
+        return jnp.concatenate(hidden, axis=1) if hidden else None
+
+    def _activity(self, weights: Any, x: Any) -> dict[str, Any]:
+        graph, reads, column = self.plan.graph, dict(self.plan.reads), dict(self.plan.gate_columns)
+
+        def gated(values, gate):
+            return values * x[:, self.d_in + column[gate], None] if gate in column else values
+
+        active: dict[str, Any] = {}
+        for node in graph.order:
+            if node in reads:
+                total = x[:, np.asarray(reads[node])]
+            else:
+                terms = [gated(active[graph.edges[k][0]] @ weights[k].T, k) for k in graph.into(node)]
+                total = functools.reduce(jnp.add, terms)
+            active[node] = gated(total, node)
+        return active
+
+    def __repr__(self) -> str:
+        return f"Bound({len(self.plan.graph.sizes)} nodes, {len(self.plan.blocks)} blocks of gated inputs)"
+
+
+def product(weights: Any, edges: Sequence[int]) -> Any:
+    """W of the last edge … W of the first."""
+    return functools.reduce(lambda before, k: weights[k] @ before, edges[1:], weights[edges[0]])
+
+
+def _placed(matrix: Any, rows: tuple[int, ...], count: int) -> Any:
+    """The rows of a matrix among `count` rows."""
+    if rows == tuple(range(count)):
+        return matrix
+    if rows == tuple(range(rows[0], rows[0] + len(rows))):
+        return jnp.pad(matrix, ((rows[0], count - rows[-1] - 1), (0, 0)))
+    return jnp.zeros((count, matrix.shape[1]), matrix.dtype).at[np.asarray(rows)].set(matrix)
+
+
+def gate_values(net: Any, task: Task) -> dict[Any, np.ndarray]:
+    """The gates that are not 1 for all samples, by node name or edge number."""
+    drawn, count = net.graph, task.samples or 1
+    named = [(name, gate, f"node {name!r}") for name, gate in net.node_gates.items()]
+    named += [(k, gate, f"edge {drawn.edge_name(k)}") for k, gate in enumerate(net.edge_gates)]
+    found = {key: np.broadcast_to(_gating.values(gate, task, where), (count,)) for key, gate, where in named}
+    return {key: gate for key, gate in found.items() if np.any(gate != 1)}
+
+
+def opened_edges(net: Any, task: Task) -> set[int]:
+    """The edges through which some sample of the task opens a path."""
+    reads, writes = net.columns(task.d_in, task.d_out)
+    plan, _, _ = _planned(net, task, reads, writes)
+    ways, found = dict(plan.ways), set()
+
+    def back(node: str, way: Way) -> None:
+        for k, earlier in dict(ways[node])[way]:
+            found.add(k)
+            back(plan.graph.edges[k][0], earlier)
+
+    for node, _ in plan.writes:
+        for way, _ in ways[node]:
+            back(node, way)
+    return found
+
+
+def bind(net: Any, task: Task) -> tuple[Bound, Task]:
+    """The network as a linear map of gated inputs, and the task of that map."""
+    if is_traced(task):
+        raise BadInput("a gated net on a traced task", "concrete samples: they decide the gates", "bind outside jit")
+    reads, writes = net.columns(task.d_in, task.d_out)
+    plan, openings, gates = _planned(net, task, reads, writes)
+    bound = Bound(plan, task.d_in)
+    names = _input_names(plan, openings, task)
+    if task.x is None:
+        # Gates are numbers here: every block is x times a number.
+        picks = [float(openings[k][0]) * np.eye(task.d_in)[list(reads[source])] for source, k in plan.blocks]
+        pick = np.concatenate(picks)
+        lifted = dataclasses.replace(task, cov_yx=task.cov_yx @ pick.T, cov_x=pick @ task.cov_x @ pick.T, inputs=names)
+    else:
+        cov_yx, cov_x = _moments(task, [(openings[k], reads[source]) for source, k in plan.blocks])
+        lifted = dataclasses.replace(
+            task, cov_yx=cov_yx, cov_x=cov_x, x=np.concatenate([task.x, *(g[:, None] for g in gates)], axis=1),
+            inputs=names,
+        )  # fmt: skip
+    return bound, dataclasses.replace(lifted, stated_spectrum=None, stated_vectors=None, recipe=None, labels=None)
+
+
+def _planned(net: Any, task: Task, reads: Any, writes: Any) -> tuple[Plan, list[np.ndarray], list[np.ndarray]]:
+    """The plan, the products of gates that open its ways, and the gates in the order of their columns."""
+    drawn, gates = net.graph.sized(task.d_in, task.d_out), gate_values(net, task)
+    ones = np.ones(task.samples or 1)
+    openings: list[np.ndarray] = []
+    numbers: dict[bytes, int] = {}
+
+    def number(opening: np.ndarray) -> int:
+        key = np.ascontiguousarray(opening).tobytes()
+        if key not in numbers:
+            numbers[key] = len(openings)
+            openings.append(opening)
+        return numbers[key]
+
+    ways: dict[str, dict[Way, list[tuple[int, Way]]]] = {}
+    for node in drawn.order:
+        own, found = gates.get(node, ones), {}
+        if node in reads:
+            if np.any(own):
+                found[Way(node, number(own + 0.0), 0)] = []
+        for k in drawn.into(node):
+            through = own * gates.get(k, ones)
+            for before in ways[drawn.edges[k][0]]:
+                opening = openings[before.opening] * through + 0.0  # −0 and 0 are one gate
+                if np.any(opening):
+                    rank = 0 if net.ranks is None else max(before.rank, net.ranks[k])
+                    found.setdefault(Way(before.source, number(opening), rank), []).append((k, before))
+        ways[node] = found
+    ends = [way for node in writes for way in ways[node]]
+    if not ends:
+        raise BadInput("gates that are off for all samples", "some sample that opens a path", "check the gates")
+    plan = Plan(
+        drawn,
+        tuple(reads.items()),
+        tuple(writes.items()),
+        task.d_out,
+        tuple((node, tuple((way, tuple(steps)) for way, steps in ways[node].items())) for node in drawn.order),
+        tuple(dict.fromkeys((way.source, way.opening) for way in ends)),
+        tuple(sorted({way.rank for way in ends})),
+        tuple((key, column) for column, key in enumerate(gates)),
+    )
+    return plan, openings, list(gates.values())
+
+
+def _moments(task: Task, blocks: Sequence[tuple[np.ndarray, tuple[int, ...]]]) -> tuple[np.ndarray, np.ndarray]:
+    """⟨y zᵀ⟩ and ⟨z zᵀ⟩ of gated inputs, from a few samples at a time."""
+    size = sum(len(columns) for _, columns in blocks)
+    cov_yx, cov_x = np.zeros((task.d_out, size)), np.zeros((size, size))
+    for first in range(0, task.samples, CHUNK):
+        rows = slice(first, first + CHUNK)
+        z = np.concatenate([opening[rows, None] * task.x[rows, list(columns)] for opening, columns in blocks], axis=1)
+        cov_yx += task.y[rows].T @ z
+        cov_x += z.T @ z
+    return cov_yx / task.samples, cov_x / task.samples
+
+
+def _input_names(plan: Plan, openings: list[np.ndarray], task: Task) -> tuple[str, ...]:
+    reads = dict(plan.reads)
+    return tuple(
+        f"{task.inputs[column] if task.inputs else f'{source}[{column}]'} · gate {opening}"
+        for source, opening in plan.blocks
+        for column in reads[source]
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class PathMoments:
+    """Σʸˣ(p) in `cov_yx[p]` and Σˣ(j, p) in `cov_x[j, p]`; paths by their number in `paths`."""
+
+    paths: tuple[Path, ...]
+    openings: np.ndarray  # (path, sample): the product of all gates of a path, both end nodes included
+    cov_yx: tuple[np.ndarray, ...]
+    cov_x: dict[tuple[int, int], np.ndarray]
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {p}: {path}, on for {np.mean(self.openings[p] != 0):.3g} of the samples, "
+            f"Σʸˣ {self.cov_yx[p].shape} with largest singular value {np.linalg.norm(self.cov_yx[p], 2):.4g}"
+            for p, path in enumerate(self.paths)
+        ]
+        return "\n".join(["PathMoments(", *lines, ")"])
+
+
+def path_moments(net: Any, task: Task) -> PathMoments:
+    """The moments of all paths and of all pairs of them."""
+    reads, writes = net.columns(task.d_in, task.d_out)
+    paths, gates, ones = net.graph.paths(), gate_values(net, task), np.ones(task.samples or 1)
+    openings = np.array([
+        functools.reduce(np.multiply, [gates.get(key, ones) for key in (*path.nodes, *path.edges)]) for path in paths
+    ])  # fmt: skip
+    sources = [list(reads[path.source]) for path in paths]
+    ends = np.cumsum([0, *map(len, sources)])
+    spans = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    if task.x is None:
+        factors = openings[:, 0]
+        yx = [factors[p] * task.cov_yx[:, columns] for p, columns in enumerate(sources)]
+        xx = {
+            (j, p): factors[j] * factors[p] * task.cov_x[np.ix_(sources[j], sources[p])]
+            for j in range(len(paths)) for p in range(len(paths))
+        }  # fmt: skip
+    else:
+        cov_yx, cov_x = _moments(task, [(openings[p], tuple(columns)) for p, columns in enumerate(sources)])
+        yx = [cov_yx[:, span] for span in spans]
+        xx = {(j, p): cov_x[spans[j], spans[p]] for j in range(len(paths)) for p in range(len(paths))}
+    targets = [list(writes[path.target]) for path in paths]
+    return PathMoments(paths, openings, tuple(m[rows] for m, rows in zip(yx, targets, strict=True)), xx)
+
+
+def path_gradient(net: Any, task: Task, weights: Sequence[Any]) -> tuple[Any, ...]:
+    """−Σ_{p through e} W_afterᵀ [Σʸˣ(p) − Σ_j W_j Σˣ(j, p)] W_beforeᵀ for every edge e.
+
+    j are the paths that write where p writes; in sequential training those of a higher rank are left out.
+    """
+    writes, shapes = net.columns(task.d_in, task.d_out)[1], net.shapes(task.d_in, task.d_out)
+    return _path_gradient(tuple(weights), net.ranks, shapes, path_moments(net, task), writes)
+
+
+@in_double
+def _path_gradient(weights: Any, ranks_of_edges: Any, shapes: Any, moments: PathMoments, writes: Any) -> Any:
+    paths = moments.paths
+    maps = [product(weights, path.edges) for path in paths]
+    ranks = [0 if ranks_of_edges is None else max(ranks_of_edges[k] for k in path.edges) for path in paths]
+    slopes = [jnp.zeros(shape, maps[0].dtype) for shape in shapes]
+    for p, path in enumerate(paths):
+        missing = jnp.asarray(moments.cov_yx[p])
+        for j, other in enumerate(paths):
+            if ranks[j] <= ranks[p]:
+                shared = _same_rows(writes[path.target], writes[other.target])
+                if shared.any():
+                    missing = missing - shared @ maps[j] @ moments.cov_x[j, p]
+        for k in path.edges:
+            before, after = path.before(k), path.after(k)
+            slope = missing @ product(weights, before).T if before else missing
+            slopes[k] = slopes[k] - (product(weights, after).T @ slope if after else slope)
+    return tuple(slopes)
+
+
+def _same_rows(rows: tuple[int, ...], others: tuple[int, ...]) -> np.ndarray:
+    """(row of one, row of another): 1 where both write the same column of y."""
+    return (np.asarray(rows)[:, None] == np.asarray(others)[None, :]).astype(float)

@@ -1,0 +1,197 @@
+"""Directed acyclic graphs of layers: what is refused, in which order nodes are computed, which paths there are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ._errors import BadInput, UnknownName
+from ._noun import whole
+
+MOST_PATHS = 10_000  # more cannot be listed usefully; training and its theory never list them
+
+
+@dataclasses.dataclass(frozen=True)
+class Path:
+    """One way from an input node to an output node: the numbers of its edges, and the nodes that it visits."""
+
+    edges: tuple[int, ...]
+    nodes: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        return self.nodes[0]
+
+    @property
+    def target(self) -> str:
+        return self.nodes[-1]
+
+    def before(self, edge: int) -> tuple[int, ...]:
+        """The edges ahead of `edge`."""
+        return self.edges[: self.edges.index(edge)]
+
+    def after(self, edge: int) -> tuple[int, ...]:
+        """The edges behind `edge`."""
+        return self.edges[self.edges.index(edge) + 1 :]
+
+    def __str__(self) -> str:
+        return " → ".join(self.nodes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """Nodes with their sizes, edges in order, and the nodes where data come in and go out.
+
+    The size of an input or output node may be None: as many as the task has.
+    """
+
+    sizes: tuple[tuple[str, Any], ...]
+    edges: tuple[tuple[str, str], ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def size(self) -> dict[str, Any]:
+        return dict(self.sizes)
+
+    def sized(self, d_in: int, d_out: int) -> Graph:
+        """The same graph with all sizes known."""
+        ends = dict.fromkeys(self.outputs, d_out) | dict.fromkeys(self.inputs, d_in)
+        return dataclasses.replace(self, sizes=tuple((n, ends[n] if s is None else s) for n, s in self.sizes))
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """(out, in) of every edge."""
+        size = self.size
+        return tuple((size[target], size[source]) for source, target in self.edges)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """All nodes, each after those that feed it."""
+        return _ordered([name for name, _ in self.sizes], self.edges)[0]
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The nodes that are neither inputs nor outputs, in the order of computation."""
+        return tuple(name for name in self.order if name not in (*self.inputs, *self.outputs))
+
+    def into(self, node: str) -> tuple[int, ...]:
+        """The numbers of the edges that end in `node`."""
+        return tuple(k for k, (_, target) in enumerate(self.edges) if target == node)
+
+    def out_of(self, node: str) -> tuple[int, ...]:
+        """The numbers of the edges that begin in `node`."""
+        return tuple(k for k, (source, _) in enumerate(self.edges) if source == node)
+
+    def paths(self) -> tuple[Path, ...]:
+        """Every path from an input to an output, by input and then by edge."""
+        found = []
+        for path in self._walk():
+            found.append(path)
+            if len(found) > MOST_PATHS:
+                raise BadInput(
+                    f"a graph with more than {MOST_PATHS} paths",
+                    f"at most {MOST_PATHS} to list them",
+                    "solve and simulate need no list: leave paths() and what is kept per path out",
+                )
+        return tuple(found)
+
+    def _walk(self) -> Iterator[Path]:
+        def onward(edges: tuple[int, ...], nodes: tuple[str, ...]) -> Iterator[Path]:
+            if edges and nodes[-1] in self.outputs:
+                yield Path(edges, nodes)
+            for k in self.out_of(nodes[-1]):
+                yield from onward((*edges, k), (*nodes, self.edges[k][1]))
+
+        for node in self.inputs:
+            yield from onward((), (node,))
+
+    def edge_name(self, number: int) -> str:
+        source, target = self.edges[number]
+        return f"{source} → {target}" + (f" (edge {number})" if self.edges.count(self.edges[number]) > 1 else "")
+
+
+def graph(nodes: Any, edges: Any, inputs: Any = None, outputs: Any = None) -> Graph:
+    """A checked graph; inputs are the nodes that no edge enters, outputs those that none leaves, unless given."""
+    sizes = _checked_nodes(nodes)
+    names = [name for name, _ in sizes]
+    pairs = _checked_edges(edges, names)
+    rest = _ordered(names, pairs)[1]
+    if rest:
+        raise BadInput(
+            f"a cycle through {' → '.join([*rest, rest[0]])}",
+            "a graph without cycles: activity flows from inputs to outputs once",
+            f"remove one of its edges, for example {(rest[-1], rest[0])}",
+        )
+    entered, left = {target for _, target in pairs}, {source for source, _ in pairs}
+    ins = tuple(inputs) if inputs is not None else tuple(name for name in names if name not in entered)
+    outs = tuple(outputs) if outputs is not None else tuple(name for name in names if name not in left)
+    for kind, listed in (("input node", ins), ("output node", outs)):
+        for name in listed:
+            if name not in names:
+                raise UnknownName.among(kind, name, names)
+    for name in ins:
+        if name in entered:
+            raise BadInput(f"input node {name!r} with an edge into it", "inputs that only data enter", "drop the edge")
+    for name, size in sizes:
+        if size is None and name not in (*ins, *outs):
+            raise BadInput(f"node {name!r} without a size", "a size for every hidden node", f"give {{{name!r}: 32}}")
+    checked = Graph(sizes, pairs, ins, outs)
+    _all_reached(checked)
+    return checked
+
+
+def _checked_nodes(nodes: Any) -> tuple[tuple[str, Any], ...]:
+    listed = tuple(nodes.items()) if isinstance(nodes, Mapping) else tuple(tuple(node) for node in nodes)
+    if not listed or any(len(node) != 2 or not isinstance(node[0], str) for node in listed):
+        raise BadInput(f"nodes = {nodes!r}", "{name: size} of every node", 'give nodes={"x": 3, "h": 8, "y": 2}')
+    names = [name for name, _ in listed]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise BadInput(f"node {twice[0]!r} twice", "one size for each node", "give every node a name of its own")
+    return tuple((name, None if size is None else whole(size, f"size of node {name!r}")) for name, size in listed)
+
+
+def _checked_edges(edges: Any, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    listed = tuple(edges) if hasattr(edges, "__iter__") else ()
+    if not listed or any(isinstance(edge, str) or len(edge) != 2 for edge in listed):
+        raise BadInput(f"edges = {edges!r}", "a list of (source, target)", 'give edges=[("x", "h"), ("h", "y")]')
+    for edge in listed:
+        for name in edge:
+            if name not in names:
+                raise UnknownName.among(f"node of edge {tuple(edge)}", name, names)
+    return tuple((source, target) for source, target in listed)
+
+
+def _ordered(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], list[str]]:
+    """Nodes in the order of computation, and one cycle among those that have none."""
+    waiting, order = list(names), []
+    while ready := [name for name in waiting if not any(t == name and s in waiting for s, t in edges)]:
+        order += ready
+        waiting = [name for name in waiting if name not in ready]
+    if not waiting:
+        return tuple(order), []
+    # Every node that waits is fed by another one that waits: going back must close a cycle.
+    back = [waiting[0]]
+    while back[-1] not in back[:-1]:
+        back.append(next(s for s, t in edges if t == back[-1] and s in waiting))
+    return tuple(order), back[back.index(back[-1]) :][:0:-1]
+
+
+def _all_reached(graph: Graph) -> None:
+    """Refuse nodes that no input reaches, and that reach no output."""
+    fed, heard = set(graph.inputs), set(graph.outputs)
+    for name in graph.order:
+        if any(graph.edges[k][0] in fed for k in graph.into(name)):
+            fed.add(name)
+    for name in reversed(graph.order):
+        if any(graph.edges[k][1] in heard for k in graph.out_of(name)):
+            heard.add(name)
+    for name, _ in graph.sizes:
+        kind = "output node" if name in graph.outputs else "node"
+        if name not in fed or (name in graph.outputs and not graph.into(name)):
+            do = "add an edge into it, remove it, or name it in inputs"
+            raise BadInput(f"{kind} {name!r} that no path from an input reaches", "a path to every node", do)
+        if name not in heard or (name in graph.inputs and not graph.out_of(name)):
+            do = "add an edge out of it, remove it, or name it in outputs"
+            raise BadInput(f"{kind} {name!r} from which no path leads to an output", "a path from every node", do)

@@ -1,0 +1,139 @@
+"""Graphs of common gated networks: pathways side by side, contexts, routing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import _gating
+from .._errors import BadInput, UnknownName
+from .._noun import whole
+from .._setup import widths
+
+TRAININGS = ("joint", "sequential")
+PARTS = ("on", "width", "sees", "writes", "begins", "rank", "name")
+
+
+def pathways_as_graph(pathways: Sequence[Any], training: str) -> dict[str, Any]:
+    """The arguments of Gated for chains of layers side by side; see `Gated.pathways`."""
+    if training not in TRAININGS:
+        raise UnknownName.among("training", training, TRAININGS)
+    if isinstance(pathways, (str, Mapping)) or not hasattr(pathways, "__iter__") or not list(pathways):
+        raise BadInput(f"pathways = {pathways!r}", "a list of pathways", 'give [{"on": {"context": [0]}, "width": 8}]')
+    nodes: dict[str, Any] = {}
+    columns: dict[str, dict[str, Any]] = {"inputs": {}, "outputs": {}}
+    edges, node_gates, edge_gates, ranks = [], {}, {}, []
+    for number, pathway in enumerate(pathways):
+        part = _checked_pathway(pathway, number)
+        name = part["name"]
+        source = _end(nodes, columns["inputs"], part["sees"], "x", "inputs")
+        target = _end(nodes, columns["outputs"], part["writes"], "y", "outputs")
+        layers = part["width"]
+        hidden = [name if len(layers) == 1 else f"{name} {k + 1}" for k in range(len(layers))]
+        if twice := [node for node in hidden if node in nodes]:
+            raise BadInput(f"two pathways with a node {twice[0]!r}", "a name for each pathway", "give another name=")
+        nodes |= dict(zip(hidden, layers, strict=True))
+        chain = [source, *hidden, target]
+        gate = _gating.on_from(_gating.checked(part["on"], f"pathway {name!r}"), part["begins"])
+        # One gate opens or closes the whole pathway: at its first hidden layer, or on its only edge.
+        if hidden:
+            node_gates[hidden[0]] = gate
+        else:
+            edge_gates[len(edges)] = gate
+        edges += list(itertools.pairwise(chain))
+        ranks += [part["rank"]] * (len(chain) - 1)
+    return {
+        "nodes": nodes,
+        "edges": edges,
+        "node_gates": node_gates,
+        "edge_gates": edge_gates,
+        **columns,
+        "ranks": ranks if training == "sequential" else None,
+    }
+
+
+def _checked_pathway(pathway: Any, number: int) -> dict[str, Any]:
+    if not isinstance(pathway, Mapping):
+        raise BadInput(
+            f"pathway {number} is {pathway!r}", "a dict", 'give {"on": {"context": [0]}, "width": 8} for each pathway'
+        )
+    for key in pathway:
+        if key not in PARTS:
+            raise UnknownName.among("part of a pathway", key, PARTS)
+    given = {"on": None, "width": 32, "sees": None, "writes": None, "begins": 0.0, "rank": min(number, 1)} | pathway
+    return given | {
+        "name": str(given.get("name") or f"pathway {number + 1}"),
+        "width": widths(given["width"], "width"),
+        "rank": whole(given["rank"], "rank", least=0),
+    }
+
+
+def _end(nodes: dict[str, Any], known: dict[str, Any], columns: Any, letter: str, argument: str) -> str:
+    """The input or output node that stands for these columns; pathways with the same columns share it."""
+    if columns is None:
+        nodes.setdefault(letter, None)
+        known.setdefault(letter, None)
+        return letter
+    try:
+        listed = tuple(whole(column, f"{argument} of a pathway", least=0) for column in columns)
+    except TypeError:
+        listed = ()
+    if not listed:
+        raise BadInput(f"a pathway on columns {columns!r} of {letter}", "numbers of columns", "give range(8), or None")
+    for name, others in known.items():
+        if others == listed:
+            return name
+    run = listed == tuple(range(listed[0], listed[0] + len(listed)))
+    name = f"{letter}[{listed[0]}:{listed[-1] + 1}]" if run else f"{letter}[{','.join(map(str, listed))}]"
+    nodes[name], known[name] = len(listed), listed
+    return name
+
+
+def context_pathways(
+    subsets: Any, contexts: int, items: int, width: Any, common: bool, sees_context: bool, begins: float
+) -> list[dict[str, Any]]:
+    """The pathways of `Gated.contexts`."""
+    contexts, items = whole(contexts, "contexts", least=2), whole(items, "items")
+    pair = tuple(width) if isinstance(width, (tuple, list)) else (width, width)
+    if len(pair) != 2:
+        raise BadInput(f"width = {width!r}", "one width, or (common, others)", "give width=100 or (350, 117)")
+    sees = None if sees_context else tuple(range(items))
+    listed = [{"name": "common", "width": pair[0]}] if common else []
+    for subset in _listed_subsets(subsets, contexts):
+        name = f"context {'+'.join(map(str, subset))}"
+        listed.append({
+            "name": name, "on": {"context": subset}, "sees": sees, "width": pair[1], "begins": begins, "rank": 1,
+        })  # fmt: skip
+    return listed
+
+
+def _listed_subsets(subsets: Any, contexts: int) -> list[tuple[int, ...]]:
+    sizes = [subsets] if isinstance(subsets, int) else list(subsets)
+    found = []
+    for size in sizes:
+        if hasattr(size, "__iter__"):
+            found.append(tuple(sorted(whole(context, "context of a subset", least=0) for context in size)))
+        else:
+            found += itertools.combinations(range(contexts), whole(size, "subsets"))
+    for subset in found:
+        if not subset or subset[-1] >= contexts or len(set(subset)) != len(subset):
+            raise BadInput(f"subset {subset} of {contexts} contexts", f"contexts 0 … {contexts - 1}", "see contexts=")
+    if not found:
+        raise BadInput(f"subsets = {subsets!r}", f"sizes from 1 to {contexts}", "give subsets=2, (1, 2) or [(0, 1)]")
+    return found
+
+
+def routing_graph(inputs: int, outputs: int, trained: Any, items: int, features: int, hidden: int) -> dict[str, Any]:
+    """The arguments of Gated for encoders, a shared layer and decoders; see `Gated.routing`."""
+    inputs, outputs = whole(inputs, "inputs"), whole(outputs, "outputs")
+    items, features, hidden = whole(items, "items"), whole(features, "features"), whole(hidden, "hidden")
+    if whole(trained, "trained") > outputs:
+        raise BadInput(f"trained = {trained} of {outputs} output domains", f"at most {outputs}", "lower trained")
+    ins, outs = [f"in {i + 1}" for i in range(inputs)], [f"out {o + 1}" for o in range(outputs)]
+    return {
+        "nodes": dict.fromkeys(ins, items) | {"encoded": hidden, "shared": hidden} | dict.fromkeys(outs, features),
+        "edges": [*((name, "encoded") for name in ins), ("encoded", "shared"), *(("shared", name) for name in outs)],
+        "node_gates": {name: {"source": (i,)} for i, name in enumerate(ins)}
+        | {name: {"target": (o,)} for o, name in enumerate(outs)},
+    }

@@ -1,0 +1,342 @@
+"""Gated deep linear networks: linear layers on any acyclic graph, switched per sample by gates.
+
+With gates g on nodes v and edges q,
+
+    h_v = g_v Σ_{q into v} g_q W_q h_{s(q)},      h_v = g_v x_v at the inputs           [jarvis2025, eq. 1]
+
+A gate is a number, an array over samples (binary or real), a rule on the task's labels such as {"context": [0, 1]},
+or a schedule of these in time. The output is the sum of what all output nodes write; where they write different
+columns of y, that is one error per output node [jarvis2025, eq. 2].
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _gating
+from .._bound import PathMoments, bind, gate_values, opened_edges, path_gradient, path_moments
+from .._errors import BadInput, UnknownName
+from .._graph import Graph, Path, graph
+from .._noun import noun, static, whole
+from .._setup import Net
+from .._task import Task
+from ._builders import context_pathways, pathways_as_graph, routing_graph
+
+
+@noun
+class Gated(Net):
+    """A linear network on a graph of `nodes` {name: size} and `edges` [(source, target), …], with gates.
+
+    Nodes that no edge enters are inputs, those that none leaves are outputs. `inputs` and `outputs` say which columns
+    of x and y they stand for, {name: columns}; without them the columns are dealt out in the order of the nodes. An
+    input or output node of size None stands for all columns that the task has. An edge listed twice is two parallel edges. `node_gates` are {node: gate}, `edge_gates` {(source, target) or
+    number of the edge: gate}.
+
+    All paths descend one loss, unless `ranks` gives every edge a number: then a path (whose rank is the largest of its
+    edges') descends the error that paths of lower rank have left, and those do not see it. This is the sequential
+    training, by stopped gradients, of some published code.
+
+    >>> net = Gated({"x": 3, "left": 4, "right": 4, "y": 2},
+    ...             [("x", "left"), ("x", "right"), ("left", "y"), ("right", "y")],
+    ...             node_gates={"left": {"context": [0]}, "right": {"context": [1]}})
+    >>> [str(path) for path in net.paths()]
+    ['x → left → y', 'x → right → y']
+    """
+
+    nodes: Any = static()
+    edges: Any = static()
+    node_gates: Any = None
+    edge_gates: Any = None
+    inputs: Any = static(default=None)
+    outputs: Any = static(default=None)
+    ranks: Any = static(default=None)
+
+    def __post_init__(self):
+        drawn = graph(self.nodes, self.edges, _names(self.inputs, "inputs"), _names(self.outputs, "outputs"))
+        values = {
+            "nodes": drawn.sizes,
+            "edges": drawn.edges,
+            "node_gates": _gates_of_nodes(self.node_gates, drawn),
+            "edge_gates": _gates_of_edges(self.edge_gates, drawn),
+            "inputs": _columns(self.inputs, drawn, drawn.inputs, "inputs"),
+            "outputs": _columns(self.outputs, drawn, drawn.outputs, "outputs"),
+            "ranks": _checked_ranks(self.ranks, drawn),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def graph(self) -> Graph:
+        """The checked graph: order, paths, neighbours."""
+        return graph(self.nodes, self.edges, _names(self.inputs, "inputs"), _names(self.outputs, "outputs"))
+
+    @property
+    def training(self) -> str:
+        """ "joint" (all paths descend one loss) or "sequential" (by rank)."""
+        return "joint" if self.ranks is None else "sequential"
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        size = self.graph.size
+        return tuple(size[name] for name in self.graph.hidden)
+
+    @property
+    def switches(self) -> tuple[float, ...]:
+        return _gating.switch_times((*self.node_gates.values(), *self.edge_gates))
+
+    def at_time(self, time: float) -> Gated:
+        """The net with the gates that a schedule holds from `time` on."""
+        return dataclasses.replace(
+            self,
+            node_gates={name: _gating.at_time(gate, time) for name, gate in self.node_gates.items()},
+            edge_gates=tuple(_gating.at_time(gate, time) for gate in self.edge_gates),
+        )
+
+    @staticmethod
+    def schedule(pieces: Sequence[tuple[float, Any]]) -> dict[str, Any]:
+        """A gate that changes in time, from (time, gate) pairs; off before the first of them."""
+        return _gating.schedule(pieces)
+
+    def shapes(self, d_in, d_out):
+        self.columns(d_in, d_out)
+        return self.graph.sized(d_in, d_out).shapes
+
+    def columns(self, d_in: int, d_out: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The columns of x that each input node reads, and those of y that each output node writes."""
+        drawn = self.graph
+        reads = _dealt(self.inputs, drawn, drawn.inputs, d_in, "inputs")
+        writes = _dealt(self.outputs, drawn, drawn.outputs, d_out, "outputs")
+        if silent := sorted(set(range(d_out)) - {column for columns in writes.values() for column in columns}):
+            raise BadInput(
+                f"output column {silent[0]} of y ({len(silent)} in all) that no path reaches",
+                f"every one of the {d_out} columns of y written by an output node",
+                "add an output node for it, or drop the column from the task",
+            )
+        return reads, writes
+
+    def fits(self, tasks):
+        stretches = [self.at_time(time) for time in (0.0, *self.switches)]
+        opened = set().union(*(opened_edges(net, task) for net in stretches for task in tasks))
+        for k in range(len(self.edges)):
+            if k not in opened and not self._held_off(k):
+                path = next(path for path in self.graph.paths() if k in path.edges)
+                raise BadInput(
+                    f"edge {self.graph.edge_name(k)} never switches on: no sample opens a path through it, "
+                    f"such as {path}",
+                    "gates that open every edge for some sample",
+                    "check its gates against the task's labels, or remove the pathway",
+                )
+
+    def _held_off(self, edge: int) -> bool:
+        """Whether a gate of the number 0, on it or on its ends, says that it is meant to be off."""
+        ends = (self.node_gates.get(name) for name in self.edges[edge])
+        return any(isinstance(gate, float) and gate == 0 for gate in (self.edge_gates[edge], *ends))
+
+    def bound(self, task):
+        return bind(self, task)
+
+    def on(self, task: Task) -> Gated:
+        """The net with its gates as arrays over the samples of `task`."""
+        count = task.samples or 1
+        full = {key: np.array(gate) for key, gate in gate_values(self, task).items()}
+        return dataclasses.replace(
+            self,
+            node_gates={name: full.get(name, np.ones(count)) for name in self.node_gates},
+            edge_gates=tuple(
+                full.get(k, np.ones(count)) if gate is not None else None for k, gate in enumerate(self.edge_gates)
+            ),
+        )
+
+    def apply(self, weights, x):
+        """The outputs for rows of inputs; gates must be numbers, or arrays with one value per row (see `on`)."""
+        d_out = self._width_of_outputs(weights)
+        blank = np.zeros((x.shape[0], d_out))
+        rows = Task(cov_yx=np.zeros((d_out, x.shape[1])), cov_x=np.eye(x.shape[1]), x=np.zeros(x.shape), y=blank)
+        net, gated = bind(self, rows)
+        return net.apply(weights, jnp.concatenate([jnp.asarray(x), gated.x[:, x.shape[1] :]], axis=1))
+
+    def paths(self) -> tuple[Path, ...]:
+        """Every path from an input to an output node."""
+        return self.graph.paths()
+
+    def moments(self, task: Task) -> PathMoments:
+        """Σʸˣ(p) = ⟨g_p y xᵀ⟩ and Σˣ(j, p) = ⟨g_j x xᵀ g_p⟩ of every path and pair of paths. [jarvis2025, eq. 4]"""
+        return path_moments(self, task)
+
+    def gradient(self, task: Task, weights: Sequence[Any]) -> tuple[Any, ...]:
+        """∂loss/∂W of every edge, summed over paths. [jarvis2025, eqs. 3 and 8]"""
+        return path_gradient(self, task, weights)
+
+    def _width_of_outputs(self, weights: Any) -> int:
+        drawn = self.graph
+        if any(drawn.size[name] is None for name in drawn.outputs):
+            return next(weights[k].shape[0] for k, (_, end) in enumerate(self.edges) if drawn.size[end] is None)
+        written = [column for _, columns in self.outputs or () for column in columns or ()]
+        return 1 + max(written) if written else sum(drawn.size[name] for name in drawn.outputs)
+
+    @classmethod
+    def pathways(cls, pathways: Sequence[Any], *, training: str = "joint") -> Gated:
+        """Chains of layers side by side, one per pathway. Each is a dict of
+
+        - `on`: the gate of the pathway (default: always on);
+        - `width`: its hidden width, or a tuple of them (default 32);
+        - `sees`, `writes`: numbers of the columns of x that it reads, of y that it writes (default: all);
+        - `begins`: the time at which it is switched on (default 0);
+        - `rank`: its place in sequential training (default: 0 for the first pathway, 1 for all others);
+        - `name`.
+
+        With training="sequential" a pathway descends the error that those of lower rank leave.
+        """
+        return cls(**pathways_as_graph(pathways, training))
+
+    @classmethod
+    def contexts(
+        cls,
+        subsets: Any = 2,
+        *,
+        contexts: int = 3,
+        items: int = 8,
+        width: Any = 100,
+        common: bool = True,
+        sees_context: bool = False,
+        training: str = "joint",
+        begins: float = 0.0,
+    ) -> Gated:
+        """A pathway that is always on (`common`), and one for each subset of contexts in which it is on.
+
+        `subsets` is a size, several sizes (all subsets of these sizes), or a list of subsets such as [(0, 1), (1, 2)].
+        The common pathway sees all inputs; the others see the items alone, unless `sees_context`. `width` is one for
+        all, or (common, others); `begins` switches the others on later. For `tasks.contextual(items, contexts)`.
+        """
+        listed = context_pathways(subsets, contexts, items, width, common, sees_context, begins)
+        return cls.pathways(listed, training=training)
+
+    @classmethod
+    def routing(
+        cls, inputs: int = 7, outputs: int = 7, trained: int = 4, *, items: int = 4, features: int = 7, hidden: int = 64
+    ) -> Gated:
+        """An encoder for each input domain, a decoder for each output domain, and a hidden layer that all share.
+
+        For `tasks.routing(domains, trained)`: gates follow its labels `source` and `target`. The paths are those of
+        all pairs of domains; only `trained` of them per input domain are open on the trained samples.
+        """
+        return cls(**routing_graph(inputs, outputs, trained, items, features, hidden))
+
+    def draw(self, task: Task | None = None, ax: Any = None) -> Any:
+        """A picture of the graph with its gates; returns the matplotlib Axes. With a task, gates show its samples."""
+        from .._draw import draw_graph
+
+        return draw_graph(self, task, ax)
+
+    def __repr__(self) -> str:
+        nodes = ", ".join(f"{name} {'·' if size is None else size}" for name, size in self.nodes)
+        edges = ", ".join(f"{source}→{target}" for source, target in self.edges)
+        gates = [f"{name}: {_gating.described(gate)}" for name, gate in self.node_gates.items()]
+        gates += [
+            f"{self.graph.edge_name(k)}: {_gating.described(gate)}"
+            for k, gate in enumerate(self.edge_gates)
+            if gate is not None
+        ]
+        shown = "; ".join(gates[:8]) + (f"; … {len(gates) - 8} more" if len(gates) > 8 else "")
+        parts = [f"nodes {nodes}", f"edges {edges if len(edges) < 300 else edges[:297] + '…'}"]
+        parts += [f"gates {shown}"] if gates else []
+        parts += [] if self.ranks is None else [f"sequential training, ranks {self.ranks}"]
+        return "Gated(\n    " + ",\n    ".join(parts) + ")"
+
+
+def _names(columns: Any, argument: str) -> tuple[str, ...] | None:
+    """The names of the nodes that `inputs` or `outputs` list."""
+    if columns is None:
+        return None
+    pairs = columns.items() if isinstance(columns, Mapping) else columns
+    try:
+        return tuple(name for name, _ in pairs)
+    except (TypeError, ValueError):
+        raise BadInput(f"{argument} = {columns!r}", "{node: columns}", f'give {argument}={{"x": [0, 1, 2]}}') from None
+
+
+def _columns(stated: Any, drawn: Graph, names: tuple[str, ...], argument: str) -> Any:
+    """`inputs` or `outputs` as a tuple of (node, columns), with columns of the right number."""
+    if stated is None:
+        return None
+    pairs = stated.items() if isinstance(stated, Mapping) else stated
+    checked = []
+    for name, columns in pairs:
+        listed = None if columns is None else tuple(whole(c, f"{argument} of node {name!r}", least=0) for c in columns)
+        size = drawn.size[name]
+        if listed is not None and (len(listed) != size or len(set(listed)) != len(listed)):
+            raise BadInput(
+                f"{argument} of node {name!r}: {len(set(listed))} different columns",
+                f"as many as the node has units, {size}",
+                "change the size of the node, or its columns",
+            )
+        checked.append((name, listed))
+    return tuple(checked)
+
+
+def _dealt(stated: Any, drawn: Graph, names: tuple[str, ...], count: int, argument: str) -> dict[str, Any]:
+    """The columns of every input or output node among `count` columns."""
+    given, used, dealt = dict(stated or ()), 0, {}
+    for name in names:
+        size, columns = drawn.size[name], given.get(name)
+        if columns is None:
+            first = 0 if size is None else used
+            columns = tuple(range(first, first + (count if size is None else size)))
+            used += size or 0
+        if max(columns) >= count:
+            kind = "x" if argument == "inputs" else "y"
+            raise BadInput(
+                f"{argument[:-1]} node {name!r} of {len(columns)} units on columns {min(columns)} … {max(columns)}",
+                f"columns 0 … {count - 1} of {kind}: the task has {count}",
+                f"change the size of the node, or say which columns it has with {argument}={{{name!r}: [0, 1, …]}}",
+            )
+        dealt[name] = columns
+    if argument == "inputs" and not stated and used and used < count and None not in dict(drawn.sizes).values():
+        raise BadInput(
+            f"input nodes {', '.join(map(repr, names))} of {used} units in all, and {count} columns of x",
+            "as many units as columns",
+            "change the sizes, or say which columns each has with inputs={name: columns}",
+        )
+    return dealt
+
+
+def _gates_of_nodes(gates: Any, drawn: Graph) -> dict[str, Any]:
+    known = [name for name, _ in drawn.sizes]
+    for name in gates or {}:
+        if name not in known:
+            raise UnknownName.among("node in node_gates", name, known)
+    return {name: _gating.checked(gate, f"node {name!r}") for name, gate in (gates or {}).items() if gate is not None}
+
+
+def _gates_of_edges(gates: Any, drawn: Graph) -> tuple[Any, ...]:
+    found: list[Any] = [None] * len(drawn.edges)
+    pairs = gates.items() if isinstance(gates, Mapping) else enumerate(gates or ())
+    for key, gate in pairs:
+        numbers = [key] if isinstance(key, (int, np.integer)) else _edges_named(key, drawn)
+        for k in numbers:
+            if not 0 <= k < len(found):
+                raise BadInput(f"a gate for edge {k}", f"edges 0 … {len(found) - 1}", "number edges as they are listed")
+            found[k] = _gating.checked(gate, f"edge {drawn.edge_name(k)}")
+    return tuple(found)
+
+
+def _edges_named(key: Any, drawn: Graph) -> list[int]:
+    numbers = [k for k, edge in enumerate(drawn.edges) if edge == tuple(key)]
+    if not numbers:
+        listed = [f"{source} → {target}" for source, target in drawn.edges]
+        raise UnknownName.among("edge in edge_gates", " → ".join(map(str, key)), listed)
+    return numbers
+
+
+def _checked_ranks(ranks: Any, drawn: Graph) -> tuple[int, ...] | None:
+    if ranks is None:
+        return None
+    listed = tuple(whole(rank, "ranks", least=0) for rank in ranks)
+    if len(listed) != len(drawn.edges):
+        raise BadInput(f"{len(listed)} ranks", f"one for each of the {len(drawn.edges)} edges", "give ranks=[0, 1, …]")
+    return None if len(set(listed)) == 1 else listed

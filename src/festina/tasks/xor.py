@@ -1,0 +1,40 @@
+"""Exclusive or, with a third input that gives the answer away by a margin.
+
+Two inputs are ±1, the target y is +1 where they differ and −1 where they agree, and the third input is margin·y
+[jarvis2025, section 3 and appendix C, equations 11 and 12]. The three inputs are uncorrelated, so that a linear network
+has one mode: Σˣ = diag(1, 1, margin²), and Σʸˣ has the single singular value `margin`, along the third input. With
+margin 0 it learns nothing; a network with gates can use the other two inputs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from .._noun import positive
+from .._setup import Task
+from ._recipe import recipe
+from .own_data import from_arrays
+
+ITEMS = ("− −", "+ −", "− +", "+ +")
+
+
+@recipe
+def xor(margin: float = 1.0) -> Task:
+    """Exclusive or of two inputs, with a third that separates the two answers by `margin` on either side of 0.
+
+    Labels: "item" (0 … 3) and "sign" (that of the target, ±1).
+    """
+    margin = positive(margin, "margin", zero=True)
+    first, second = np.array([-1.0, 1.0, -1.0, 1.0]), np.array([-1.0, -1.0, 1.0, 1.0])
+    answer = -first * second
+    task = from_arrays(
+        np.stack([first, second, margin * answer], axis=1),
+        answer[:, None],
+        items=ITEMS,
+        inputs=("first", "second", "margin"),
+        features=("differ",),
+        labels={"item": np.arange(4), "sign": answer},
+    )
+    return dataclasses.replace(task, stated_spectrum=np.array([margin]))
