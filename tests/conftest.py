@@ -10,10 +10,12 @@ CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 os.environ.setdefault("MPLBACKEND", "agg")
-# On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
-os.environ.setdefault("JAX_CPU_ENABLE_ASYNC_DISPATCH", "false")
 
+import jax  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
+
+# On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
+jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 NUMERICS = ["_chain", "_linalg", "_objective", "_observables", "_integrate", "_run"]
 install_import_hook([f"festina.{name}" for name in NUMERICS], "beartype.beartype")
@@ -41,7 +43,5 @@ def pytest_collection_modifyitems(config, items):
 @pytest.fixture
 def double():
     """Float64 for JAX code of the test itself; the library needs no such help."""
-    import jax
-
     with jax.enable_x64(True):
         yield

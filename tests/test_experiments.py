@@ -43,7 +43,7 @@ def test_every_outcome_is_as_expected(name, quick):
 @every_experiment
 def test_the_report_is_whole_and_round_trips(name, quick):
     report, folder = quick(name)
-    assert sorted(p.name for p in folder.iterdir()) == sorted(FILES)
+    assert sorted(p.name for p in folder.iterdir()) == sorted([*FILES, *report.facts["networks"]])
     facts = json.loads((folder / "report.json").read_text())
     assert facts["experiment"] == name
     for key in ("setup", "versions", "seed", "time", "claims", "parameters", "reference", "assumptions", "digest"):

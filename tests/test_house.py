@@ -70,13 +70,17 @@ def test_dependencies_point_one_way():
             "_references",
             "_integrate",
             "_balance",
+            "_dense",
             "_riccati",
             "_pair",
             "_kernel",
+            "_graph",
         },
-        {"_task"},
+        {"_task", "_gating"},
         {"_setup"},
         {
+            "_bound",
+            "_race",
             "tasks",
             "nets",
             "inits",
@@ -91,7 +95,7 @@ def test_dependencies_point_one_way():
             "_sequence",
         },
         {"theories"},
-        {"_solve", "_simulate", "_compare", "_plot", "_report"},
+        {"_solve", "_simulate", "_compare", "_plot", "_draw", "_report"},
         {"experiments"},
         {"cli", "_page", "_reproduce", "_catalogue", "_parameters"},
     ]
@@ -145,7 +149,13 @@ def test_types():
 def test_docstring_examples():
     import doctest
 
-    modules = ("festina.nets.deep_linear", "festina.tasks.hierarchy", "festina.theories.aligned_modes")
+    modules = (
+        "festina.nets.deep_linear",
+        "festina.nets.gated",
+        "festina._gating",
+        "festina.tasks.hierarchy",
+        "festina.theories.aligned_modes",
+    )
     results = [doctest.testmod(importlib.import_module(name)) for name in modules]
     assert all(result.attempted for result in results)
     assert not any(result.failed for result in results)

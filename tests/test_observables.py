@@ -82,6 +82,25 @@ def test_observables_of_weights_are_their_formulas():
         np.testing.assert_allclose(seen["alignment"][k], best, **close)
 
 
+@pytest.mark.parametrize("net", [fs.nets.DeepLinear(5), fs.nets.MLP(5, "relu")], ids=["linear", "relu"])
+def test_the_size_of_a_unit_is_that_of_its_weights_in_and_out(net):
+    one = fs.Setup(TASK, net, fs.inits.SmallRandom(0.6), fs.rules.GradientDescent(0.1), times=[0.0, 0.7])
+    seen = fs.simulate(one, observe="unit_size")["unit_size"][0]
+    for sizes, (first, last) in zip(seen, (one.weights(0), end_weights(one)), strict=True):
+        by_hand = [np.sqrt(np.sum(first[k] ** 2) * np.sum(last[:, k] ** 2)) for k in range(5)]
+        np.testing.assert_allclose(sizes, by_hand, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("net", "reason"), [
+    (fs.nets.MLP(4, bias=True), "bias"), (fs.nets.MLP((4, 3)), "one hidden layer"), (fs.nets.MLP(()), "two or more"),
+    (fs.nets.Gated.pathways([{"width": 4}]), "gated"),
+])  # fmt: skip
+def test_units_without_a_size_are_refused(net, reason):
+    with pytest.raises(fs.BadInput) as refusal:
+        fs.simulate(fs.Setup(TASK, net, fs.inits.SmallRandom(0.5), times=[0.1]), observe="unit_size")
+    assert reason in refusal.value.seen
+
+
 def test_balance_drifts_under_descent_at_first_order():
     drifts = []
     for lr in (0.02, 0.01, 0.005):

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import festina as fs
-from festina import _riccati
+from festina import _dense, _riccati, _solve
 
 SHAPES = [(4, 4, 4), (6, 3, 3), (3, 3, 6), (5, 4, 5), (3, 5, 6), (6, 5, 3), (4, 2, 4), (5, 1, 1)]  # in, hidden, out
 CASES = [
@@ -112,7 +112,7 @@ def test_the_exact_way_to_factor_is_taken_when_the_start_is_steep(double):
     assert np.median(by_cholesky[2:] / by_qr[2:]) > 5
 
 
-@pytest.mark.parametrize("hidden", [16, 17, 40])
+@pytest.mark.parametrize("hidden", [_riccati.FEW, _riccati.NARROW, _riccati.NARROW + 1, 40])
 def test_narrow_and_wide_nets_take_different_ways_to_one_solution(hidden, double):
     rng = np.random.default_rng(hidden)
     target = rng.normal(size=(hidden, hidden)) / np.sqrt(hidden)
@@ -295,3 +295,87 @@ def test_what_it_does_not_cover_it_refuses_with_numbers(setup, words):
         fs.solve(setup(), "BalancedRiccati")
     for word in words:
         assert word in str(refusal.value)
+
+
+GRIDS = {
+    "log from 0": np.concatenate([[0.0], np.geomspace(2e-3, 20, 799)]),
+    "linear": np.linspace(0, 12, 800),
+    "random": np.sort(np.random.default_rng(0).uniform(0, 15, 800)),
+    "late": np.concatenate([np.geomspace(1e-2, 30, 400), np.geomspace(31, 1e4, 400)]),
+}
+
+
+@pytest.fixture(scope="module")
+def wide_nets():
+    """A net that is wide enough for a time to be costly, its constants, by λ; of two tasks one has no floor."""
+    width = _riccati.NARROW + 2
+    target = np.random.default_rng(7).normal(size=(width, width)) / np.sqrt(width)
+    theory, nets = fs.theories.BalancedRiccati(), {}
+    for lam, power in ((-1.5, None), (0.0, 4.0 * np.eye(width)), (2.0, 4.0 * np.eye(width))):
+        task = fs.tasks.from_moments(target, np.eye(width), power)
+        setup = balanced_setup((width,) * 3, lam, 0.1, task=task, times=[1.0])
+        nets[lam] = setup, _solve._constants(theory, setup, 0)
+    return nets
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("lam", [-1.5, 0.0, 2.0])
+def test_a_dense_grid_is_the_closed_form_to_rounding(wide_nets, lam, grid):
+    (setup, constants), times = wide_nets[lam], GRIDS[grid]
+    names = ("loss", "map", "input_representation", "output_representation", "kernel_distance")
+    theory = fs.theories.BalancedRiccati()
+    assert theory.costly(constants)
+    true = _solve._in_chunks(theory, names, constants, times)
+    dense = fs.solve(setup.replace(times=times), theory)
+    for name, values in true.items():
+        size = np.abs(values).reshape(len(times), -1).max(axis=1).reshape(-1, *(1,) * (values.ndim - 1))
+        assert (np.abs(dense[name] - values) <= 3e-13 * size).all(), name
+    assert not np.array_equal(dense["map"], true["map"])  # it was not evaluated at every time
+
+
+def counted(curve):
+    """A closed form of one readout, and the times at which it was evaluated."""
+    asked = []
+
+    def evaluate(times):
+        asked.append(times)
+        return {"curve": curve(times)}
+
+    return evaluate, asked
+
+
+def test_a_panel_that_resolves_costs_its_nodes_alone():
+    evaluate, asked = counted(lambda t: np.exp(-t)[:, None] * [1.0, 2.0])
+    times = np.sort(np.random.default_rng(1).uniform(0, 3, 5000))
+    found = _dense.at_times(evaluate, times)["curve"]
+    np.testing.assert_allclose(found, evaluate(times)["curve"], rtol=1e-13)
+    assert [len(times) for times in asked[:-1]] == [_dense.TOGETHER]
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [
+        lambda t: 2 + np.cos(3e3 * t),
+        # At the nodes it is 3 − 2t: nothing but the panel's own times tells them apart.
+        lambda t: 2 + np.cos((2 * _dense.NODES - 1) * np.arccos(np.clip(2 * t - 1, -1, 1))),
+        lambda t: 2 + (1e9 * t) % 1,
+        lambda t: np.where(np.abs(t - 0.5) < 0.4, np.nan, 1.0),
+        lambda t: np.exp(-80 * t),  # resolved against its largest value, and not against its smallest
+    ],
+    ids=["fast", "aliased", "noise", "nan", "falling"],
+)
+def test_what_the_nodes_do_not_resolve_is_evaluated_at_every_time(curve):
+    times = np.linspace(0, 1, 700)
+    evaluate, asked = counted(curve)
+    np.testing.assert_array_equal(_dense.at_times(evaluate, times)["curve"], curve(times))
+    assert np.isin(times, np.concatenate(asked)).all()
+    assert sum(map(len, asked)) <= 5 / 3 * len(times)
+
+
+def test_what_resolves_in_part_is_evaluated_in_part():
+    evaluate, asked = counted(lambda t: np.hypot(t - 0.6, 1e-3))  # a bend at 0.6
+    times = np.linspace(0, 1, 1600)
+    found = _dense.at_times(evaluate, times)["curve"]
+    np.testing.assert_allclose(found, np.hypot(times - 0.6, 1e-3), rtol=2e-13)
+    assert sum(map(len, asked)) < 0.8 * len(times)
+    assert max(map(len, asked)) == _dense.TOGETHER

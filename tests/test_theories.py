@@ -28,7 +28,10 @@ def every(kinds):
 every_closed_form = every({"exact", "limit"})
 every_theory_of_the_flow = every({"exact", "reduction"})  # a limit has an error of its own, see its rate
 # A theory of any net on any world has only the rule to refuse.
-INDIFFERENT = {"FrozenKernel": {"another net", "misaligned weights", "another world"}}
+INDIFFERENT = {
+    "FrozenKernel": {"another net", "misaligned weights", "another world"},
+    "PathDynamics": {"misaligned weights", "another world"},
+}
 
 
 def broken(setup: fs.Setup, kind: str) -> fs.Setup:
@@ -44,7 +47,8 @@ def broken(setup: fs.Setup, kind: str) -> fs.Setup:
         return setup.replace(rule=fs.rules.GradientDescent(1.0), times=[10.0])
     x = np.random.default_rng(3).normal(size=(50, setup.task.d_in)) @ np.diag(np.arange(1.0, setup.task.d_in + 1))
     y = x @ np.random.default_rng(4).normal(size=(setup.task.d_in, setup.task.d_out))
-    return setup.replace(task=fs.tasks.from_arrays(x, y))
+    labels = {name: np.resize(values, len(x)) for name, values in (setup.task.labels or {}).items()}
+    return setup.replace(task=fs.tasks.from_arrays(x, y, labels=labels or None))
 
 
 @every_theory
@@ -169,9 +173,14 @@ def test_its_readouts_have_their_axes_and_agree_with_each_other(theory):
     predicted = fs.solve(setup, theory)
     data = predicted.to_xarray()
     assert data.sizes["time"] == len(setup.times)
-    error = predicted["map"] - setup.task.target()
-    excess = 0.5 * np.einsum("toi,ij,toj->t", error, setup.task.cov_x, error)
-    np.testing.assert_allclose(predicted["loss"], setup.task.floor() + excess, atol=1e-12)
+    task = setup.bound().task
+    error = predicted["map"] - task.target()
+    excess = 0.5 * np.einsum("toi,ij,toj->t", error, task.cov_x, error)
+    np.testing.assert_allclose(predicted["loss"], task.floor() + excess, atol=1e-12)
+    missed = 0.5 * np.mean(np.sum((predicted["outputs"] - setup.task.y) ** 2, axis=2), axis=1)
+    np.testing.assert_allclose(predicted["loss"], missed, atol=1e-12)
+    if isinstance(setup.net, fs.nets.Gated):  # a map of gated inputs, and modes of its paths
+        return
     np.testing.assert_allclose(
         predicted["outputs"], np.einsum("toi,si->tso", predicted["map"], setup.task.x), atol=1e-12
     )
@@ -199,7 +208,9 @@ def test_a_float32_trace_leaves_float64_answers_as_they_were(theory):
         setup = theory.example()
 
         def loss(factor):
-            scaled = jax.tree.map(lambda leaf: factor * leaf, setup)
+            gated = isinstance(setup.net, fs.nets.Gated)  # bound to a task that is known
+            scaled = jax.tree.map(lambda leaf: factor * leaf, setup.init if gated else setup)
+            scaled = setup.replace(init=scaled) if gated else scaled
             constants = theory.constants(scaled, 0)
             return theory.readouts["loss"].read(constants, theory.states(constants, scaled.times))
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from . import inits, nets, rules, tasks, theories
     from ._balance import balance
     from ._compare import Comparison, compare
+    from ._contest import race
     from ._errors import BadInput, Diverged, FestinaError, NoTheory, UnknownName
     from ._report import Claim, Experiment, Report, Result, run
     from ._saddles import Saddles, saddles
@@ -39,7 +40,7 @@ _WHERE = {
     "Saddles": "_saddles",
     # verbs
     "solve": "_solve", "covering": "_solve", "simulate": "_simulate", "compare": "_compare", "run": "_report",
-    "balance": "_balance",
+    "balance": "_balance", "race": "_contest",
     "saddles": "_saddles",
     # kinds
     "tasks": None, "nets": None, "inits": None, "rules": None, "theories": None,
@@ -76,6 +77,7 @@ __all__ = [
     "covering",
     "inits",
     "nets",
+    "race",
     "rules",
     "run",
     "saddles",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -25,7 +26,6 @@ from . import _gating
 from ._errors import BadInput
 from ._graph import Graph, Path
 from ._noun import is_traced, noun, static
-from ._precision import in_double
 from ._setup import Net
 from ._task import Task
 
@@ -99,45 +99,75 @@ class Bound(Net):
         """The product of layers along every way to every node; None stands for the identity at an input."""
         reached: dict[str, dict[Way, Any]] = {}
         for node, ways in self.plan.ways:
-            reached[node] = {}
-            for way, steps in ways:
-                parts = [
-                    w if (before := reached[self.plan.graph.edges[k][0]][earlier]) is None else w @ before
-                    for k, earlier in steps
-                    for w in (weights[k],)
-                ]
-                reached[node][way] = functools.reduce(jnp.add, parts) if parts else None
+            through = {
+                k: _extended(weights[k], reached[self.plan.graph.edges[k][0]], earlier)
+                for k, earlier in _ways_before(ways).items()
+            }
+            reached[node] = {
+                way: functools.reduce(jnp.add, [through[k][earlier] for k, earlier in steps]) if steps else None
+                for way, steps in ways
+            }
         return reached
 
     def apply(self, weights, x):
-        active = self._activity(weights, x)
-        outputs = [_placed(active[node].T, rows, self.plan.d_out) for node, rows in self.plan.writes]
-        return functools.reduce(jnp.add, outputs).T
+        return written(self._activity(weights, x), dict(self.plan.writes), self.plan.d_out)
 
     def representation(self, weights, x):
         """Activity of all hidden nodes side by side, in the order of computation."""
-        active = self._activity(weights, x)
-        hidden = [active[node] for node in self.plan.graph.hidden]
-        return jnp.concatenate(hidden, axis=1) if hidden else None
+        return hidden_activity(self.plan.graph, self._activity(weights, x))
 
     def _activity(self, weights: Any, x: Any) -> dict[str, Any]:
-        graph, reads, column = self.plan.graph, dict(self.plan.reads), dict(self.plan.gate_columns)
-
-        def gated(values, gate):
-            return values * x[:, self.d_in + column[gate], None] if gate in column else values
-
-        active: dict[str, Any] = {}
-        for node in graph.order:
-            if node in reads:
-                total = x[:, np.asarray(reads[node])]
-            else:
-                terms = [gated(active[graph.edges[k][0]] @ weights[k].T, k) for k in graph.into(node)]
-                total = functools.reduce(jnp.add, terms)
-            active[node] = gated(total, node)
-        return active
+        gates = {key: x[:, self.d_in + column] for key, column in self.plan.gate_columns}
+        return activity(self.plan.graph, dict(self.plan.reads), gates, weights, x)
 
     def __repr__(self) -> str:
         return f"Bound({len(self.plan.graph.sizes)} nodes, {len(self.plan.blocks)} blocks of gated inputs)"
+
+
+def _ways_before(ways: Any) -> dict[int, list[Way]]:
+    """For every edge into a node, the ways that it takes up."""
+    found: dict[int, list[Way]] = {}
+    for k, earlier in (step for _, steps in ways for step in steps):
+        if earlier not in found.setdefault(k, []):
+            found[k].append(earlier)
+    return found
+
+
+def _extended(layer: Any, reached: dict[Way, Any], ways: list[Way]) -> dict[Way, Any]:
+    """The products of a layer with what has been reached, as one product of matrices."""
+    before = [reached[way] for way in ways]
+    if before[0] is None:
+        return {ways[0]: layer}  # at an input there is one way, the identity
+    widths = np.cumsum([matrix.shape[1] for matrix in before])[:-1]
+    products = layer @ jnp.concatenate(before, axis=1)
+    return dict(zip(ways, jnp.split(products, widths, axis=1), strict=True))
+
+
+def activity(graph: Graph, reads: dict[str, Any], gates: dict[Any, Any], weights: Any, x: Any) -> dict[str, Any]:
+    """h of every node for rows of inputs; `gates` are (sample,), by node name or edge number. [jarvis2025, eq. 1]"""
+
+    def gated(values, key):
+        return values * gates[key][:, None] if key in gates else values
+
+    active: dict[str, Any] = {}
+    for node in graph.order:
+        if node in reads:
+            total = x[:, np.asarray(reads[node])]
+        else:
+            terms = [gated(active[graph.edges[k][0]] @ weights[k].T, k) for k in graph.into(node)]
+            total = functools.reduce(jnp.add, terms)
+        active[node] = gated(total, node)
+    return active
+
+
+def written(active: dict[str, Any], writes: dict[str, Any], d_out: int) -> Any:
+    """What all output nodes write together, (sample, d_out)."""
+    return functools.reduce(jnp.add, [_placed(active[node].T, rows, d_out) for node, rows in writes.items()]).T
+
+
+def hidden_activity(graph: Graph, active: dict[str, Any]) -> Any:
+    """Activity of all hidden nodes side by side, in the order of computation; None if there are none."""
+    return jnp.concatenate([active[node] for node in graph.hidden], axis=1) if graph.hidden else None
 
 
 def product(weights: Any, edges: Sequence[int]) -> Any:
@@ -167,23 +197,22 @@ def opened_edges(net: Any, task: Task) -> set[int]:
     """The edges through which some sample of the task opens a path."""
     reads, writes = net.columns(task.d_in, task.d_out)
     plan, _, _ = _planned(net, task, reads, writes)
-    ways, found = dict(plan.ways), set()
-
-    def back(node: str, way: Way) -> None:
-        for k, earlier in dict(ways[node])[way]:
-            found.add(k)
-            back(plan.graph.edges[k][0], earlier)
-
-    for node, _ in plan.writes:
-        for way, _ in ways[node]:
-            back(node, way)
+    found: set[int] = set()
+    needed = {(node, way) for node, ways in plan.ways if node in writes for way, _ in ways}
+    for node, ways in reversed(plan.ways):  # backwards: what needs a way is met before the way itself
+        for way, steps in ways:
+            if (node, way) in needed:
+                found |= {k for k, _ in steps}
+                needed |= {(plan.graph.edges[k][0], earlier) for k, earlier in steps}
     return found
 
 
 def bind(net: Any, task: Task) -> tuple[Bound, Task]:
     """The network as a linear map of gated inputs, and the task of that map."""
-    if is_traced(task):
-        raise BadInput("a gated net on a traced task", "concrete samples: they decide the gates", "bind outside jit")
+    if is_traced(net, task):
+        raise BadInput("a gated net or its task, traced", "concrete gates and samples", "bind outside jit, grad, vmap")
+    if not isinstance(task, Task):
+        raise BadInput(f"a gated net on {task!r}", "one task: it decides the gates", "take one of task.tasks")
     reads, writes = net.columns(task.d_in, task.d_out)
     plan, openings, gates = _planned(net, task, reads, writes)
     bound = Bound(plan, task.d_in)
@@ -219,9 +248,8 @@ def _planned(net: Any, task: Task, reads: Any, writes: Any) -> tuple[Plan, list[
     ways: dict[str, dict[Way, list[tuple[int, Way]]]] = {}
     for node in drawn.order:
         own, found = gates.get(node, ones), {}
-        if node in reads:
-            if np.any(own):
-                found[Way(node, number(own + 0.0), 0)] = []
+        if node in reads and np.any(own):
+            found[Way(node, number(own + 0.0), 0)] = []
         for k in drawn.into(node):
             through = own * gates.get(k, ones)
             for before in ways[drawn.edges[k][0]]:
@@ -232,7 +260,11 @@ def _planned(net: Any, task: Task, reads: Any, writes: Any) -> tuple[Plan, list[
         ways[node] = found
     ends = [way for node in writes for way in ways[node]]
     if not ends:
-        raise BadInput("gates that are off for all samples", "some sample that opens a path", "check the gates")
+        raise BadInput(
+            f"every path is off for all samples, {drawn.path_through(0)} among them",
+            "a sample that opens some path, at every time",
+            "check the gates against the task's labels, and times at which they begin",
+        )
     plan = Plan(
         drawn,
         tuple(reads.items()),
@@ -248,14 +280,14 @@ def _planned(net: Any, task: Task, reads: Any, writes: Any) -> tuple[Plan, list[
 
 def _moments(task: Task, blocks: Sequence[tuple[np.ndarray, tuple[int, ...]]]) -> tuple[np.ndarray, np.ndarray]:
     """⟨y zᵀ⟩ and ⟨z zᵀ⟩ of gated inputs, from a few samples at a time."""
-    size = sum(len(columns) for _, columns in blocks)
+    size, count = sum(len(columns) for _, columns in blocks), len(task.y)
     cov_yx, cov_x = np.zeros((task.d_out, size)), np.zeros((size, size))
-    for first in range(0, task.samples, CHUNK):
+    for first in range(0, count, CHUNK):
         rows = slice(first, first + CHUNK)
         z = np.concatenate([opening[rows, None] * task.x[rows, list(columns)] for opening, columns in blocks], axis=1)
         cov_yx += task.y[rows].T @ z
         cov_x += z.T @ z
-    return cov_yx / task.samples, cov_x / task.samples
+    return cov_yx / count, cov_x / count
 
 
 def _input_names(plan: Plan, openings: list[np.ndarray], task: Task) -> tuple[str, ...]:
@@ -294,7 +326,7 @@ def path_moments(net: Any, task: Task) -> PathMoments:
     ])  # fmt: skip
     sources = [list(reads[path.source]) for path in paths]
     ends = np.cumsum([0, *map(len, sources)])
-    spans = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    spans = [slice(a, b) for a, b in itertools.pairwise(ends)]
     if task.x is None:
         factors = openings[:, 0]
         yx = [factors[p] * task.cov_yx[:, columns] for p, columns in enumerate(sources)]
@@ -319,14 +351,15 @@ def path_gradient(net: Any, task: Task, weights: Sequence[Any]) -> tuple[Any, ..
     return _path_gradient(tuple(weights), net.ranks, shapes, path_moments(net, task), writes)
 
 
-@in_double
 def _path_gradient(weights: Any, ranks_of_edges: Any, shapes: Any, moments: PathMoments, writes: Any) -> Any:
+    xp = jnp if is_traced(weights) else np  # many small products, which NumPy starts a hundred times faster
+    weights = [xp.asarray(matrix, xp.result_type(float)) for matrix in weights]
     paths = moments.paths
     maps = [product(weights, path.edges) for path in paths]
     ranks = [0 if ranks_of_edges is None else max(ranks_of_edges[k] for k in path.edges) for path in paths]
-    slopes = [jnp.zeros(shape, maps[0].dtype) for shape in shapes]
+    slopes = [xp.zeros(shape) for shape in shapes]
     for p, path in enumerate(paths):
-        missing = jnp.asarray(moments.cov_yx[p])
+        missing = moments.cov_yx[p]
         for j, other in enumerate(paths):
             if ranks[j] <= ranks[p]:
                 shared = _same_rows(writes[path.target], writes[other.target])

@@ -25,7 +25,9 @@ def schedule(pieces: Sequence[tuple[float, Any]]) -> dict[str, Any]:
     >>> schedule([(5.0, {"context": [0]})])["begins"]
     (0.0, 5.0)
     """
-    listed = [tuple(piece) for piece in pieces]
+    listed: list[Any] = [tuple(piece) if isinstance(piece, (list, tuple)) else () for piece in pieces]
+    if any(len(piece) != 2 for piece in listed):
+        raise BadInput(f"a schedule of {pieces!r}", "(time, gate) pairs", 'give [(0, 1.0), (5, {"context": [0]})]')
     if listed and listed[0][0] != 0:
         listed = [(0.0, 0.0), *listed]
     return {"begins": tuple(float(begin) for begin, _ in listed), "gates": tuple(gate for _, gate in listed)}
@@ -46,6 +48,12 @@ def checked(gate: Any, where: str) -> Any:
                 f"the gate of {where} begins at {begins.tolist()}, with {len(gate['gates'])} gates",
                 "one gate for each time, the first at 0, in increasing order",
                 "build it with festina.nets.Gated.schedule([(0, gate), (5, gate)])",
+            )
+        if any(map(is_schedule, gate["gates"])):
+            raise BadInput(
+                f"a schedule inside the schedule of {where}",
+                "numbers, arrays and rules in a schedule",
+                "put all its times into one",
             )
         return {"begins": tuple(begins.tolist()), "gates": tuple(checked(part, where) for part in gate["gates"])}
     if isinstance(gate, Mapping):
@@ -89,44 +97,60 @@ def values(gate: Any, task: Task, where: str) -> Any:
             "take the net of one time first: net.at_time(5.0)",
         )
     if isinstance(gate, Mapping):
-        _has_samples(task, where)
-        on = np.ones(task.samples)
-        for name, wanted in gate.items():
-            labels = task.labels or {}
-            if name not in labels:
-                raise UnknownName.among(f"label in the gate of {where}", name, labels)
-            on = on * np.isin(labels[name], wanted)
-        return on
+        return _on_labels(gate, task, where)
     if np.ndim(gate) == 0:
         return gate
-    _has_samples(task, where)
-    if len(gate) != task.samples:
+    count = _samples(task, where)
+    if len(gate) != count:
         raise BadInput(
             f"the gate of {where} has {len(gate)} values",
-            f"one for each of the {task.samples} samples",
+            f"one for each of the {count} samples",
             "give one number per sample, or a rule on the task's labels",
         )
     return gate
 
 
-def _has_samples(task: Task, where: str) -> None:
+def _on_labels(rule: Mapping[str, Any], task: Task, where: str) -> np.ndarray:
+    on = np.ones(_samples(task, where))
+    labels = task.labels or {}
+    for name, wanted in rule.items():
+        if not labels:
+            raise BadInput(
+                f"a rule on the label {name!r} at {where}, and samples without labels",
+                "labels of the samples",
+                "give tasks.from_arrays(…, labels={…}); for rows of inputs take net.on(task), whose gates are arrays",
+            )
+        if name not in labels:
+            raise UnknownName.among(f"label in the gate of {where}", name, labels)
+        on = on * np.isin(labels[name], wanted)
+    return on
+
+
+def _samples(task: Task, where: str) -> int:
+    """How many samples the task has; refused if it has none."""
     if task.samples is None:
         raise BadInput(
             f"a gate per sample at {where}, and a task without samples",
             "samples: gates select among them",
             "use tasks.from_arrays(x, y, labels=…), or gates that are numbers",
         )
+    return task.samples
 
 
 def on_from(gate: Any, begins: Any) -> Any:
     """The gate, off until `begins`."""
     begins = positive(begins, "begins", zero=True)
-    return gate if begins == 0 else schedule([(begins, 1.0 if gate is None else gate)])
+    if begins == 0:
+        return gate
+    if is_schedule(gate):
+        later = [(time, part) for time, part in zip(gate["begins"], gate["gates"], strict=True) if time > begins]
+        return schedule([(begins, at_time(gate, begins)), *later])
+    return schedule([(begins, 1.0 if gate is None else gate)])
 
 
 def described(gate: Any) -> str:
     """A gate in a few words."""
-    if gate is None:
+    if gate is None or (isinstance(gate, Mapping) and not gate):
         return "always"
     if is_schedule(gate):
         return ", ".join(f"{described(g)} from {b:g}" for b, g in zip(gate["begins"], gate["gates"], strict=True))

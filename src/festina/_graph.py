@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ class Graph:
         size = self.size
         return tuple((size[target], size[source]) for source, target in self.edges)
 
-    @property
+    @functools.cached_property
     def order(self) -> tuple[str, ...]:
         """All nodes, each after those that feed it."""
         return _ordered([name for name, _ in self.sizes], self.edges)[0]
@@ -84,20 +85,37 @@ class Graph:
         """The numbers of the edges that begin in `node`."""
         return tuple(k for k, (source, _) in enumerate(self.edges) if source == node)
 
+    @property
+    def depth(self) -> int:
+        """The number of layers of the longest path."""
+        return max(self.steps[node] for node in self.outputs)
+
+    @property
+    def path_count(self) -> int:
+        """How many paths there are, without listing them."""
+        ways = dict.fromkeys(self.inputs, 1)
+        for node in self.order:
+            ways |= {node: sum(ways[self.edges[k][0]] for k in self.into(node))} if self.into(node) else {}
+        return sum(ways[node] for node in self.outputs)
+
+    @property
+    def path_names(self) -> tuple[str, ...] | None:
+        """The names of all paths, where they can be listed."""
+        return tuple(map(str, self.walk())) if self.path_count <= MOST_PATHS else None
+
     def paths(self) -> tuple[Path, ...]:
         """Every path from an input to an output, by input and then by edge."""
-        found = []
-        for path in self._walk():
-            found.append(path)
-            if len(found) > MOST_PATHS:
-                raise BadInput(
-                    f"a graph with more than {MOST_PATHS} paths",
-                    f"at most {MOST_PATHS} to list them",
-                    "solve and simulate need no list: leave paths() and what is kept per path out",
-                )
-        return tuple(found)
+        if self.path_count > MOST_PATHS:
+            raise BadInput(
+                f"a graph with {self.path_count} paths",
+                f"at most {MOST_PATHS} to list them",
+                "solve and simulate need no list: leave paths() and what is kept per path out",
+            )
+        return tuple(self.walk())
 
-    def _walk(self) -> Iterator[Path]:
+    def walk(self) -> Iterator[Path]:
+        """The paths one by one."""
+
         def onward(edges: tuple[int, ...], nodes: tuple[str, ...]) -> Iterator[Path]:
             if edges and nodes[-1] in self.outputs:
                 yield Path(edges, nodes)
@@ -107,7 +125,25 @@ class Graph:
         for node in self.inputs:
             yield from onward((), (node,))
 
+    @functools.cached_property
+    def steps(self) -> dict[str, int]:
+        """How many edges the longest way from an input to each node has."""
+        found: dict[str, int] = {}
+        for node in self.order:
+            found[node] = max((found[self.edges[k][0]] + 1 for k in self.into(node)), default=0)
+        return found
+
+    def path_through(self, edge: int) -> Path:
+        """One of the paths that take `edge`."""
+        edges = [edge]
+        while (node := self.edges[edges[0]][0]) not in self.inputs:
+            edges.insert(0, self.into(node)[0])
+        while (node := self.edges[edges[-1]][1]) not in self.outputs:
+            edges.append(self.out_of(node)[0])
+        return Path(tuple(edges), (self.edges[edges[0]][0], *(self.edges[k][1] for k in edges)))
+
     def edge_name(self, number: int) -> str:
+        """Source and target; with its number, if it is one of several parallel edges."""
         source, target = self.edges[number]
         return f"{source} → {target}" + (f" (edge {number})" if self.edges.count(self.edges[number]) > 1 else "")
 
@@ -143,7 +179,8 @@ def graph(nodes: Any, edges: Any, inputs: Any = None, outputs: Any = None) -> Gr
 
 
 def _checked_nodes(nodes: Any) -> tuple[tuple[str, Any], ...]:
-    listed = tuple(nodes.items()) if isinstance(nodes, Mapping) else tuple(tuple(node) for node in nodes)
+    pairs = nodes.items() if isinstance(nodes, Mapping) else nodes if isinstance(nodes, (list, tuple)) else ()
+    listed: list[Any] = [tuple(node) if isinstance(node, (list, tuple)) else () for node in pairs]
     if not listed or any(len(node) != 2 or not isinstance(node[0], str) for node in listed):
         raise BadInput(f"nodes = {nodes!r}", "{name: size} of every node", 'give nodes={"x": 3, "h": 8, "y": 2}')
     names = [name for name, _ in listed]
@@ -154,7 +191,7 @@ def _checked_nodes(nodes: Any) -> tuple[tuple[str, Any], ...]:
 
 def _checked_edges(edges: Any, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     listed = tuple(edges) if hasattr(edges, "__iter__") else ()
-    if not listed or any(isinstance(edge, str) or len(edge) != 2 for edge in listed):
+    if not listed or any(not isinstance(edge, (list, tuple)) or len(edge) != 2 for edge in listed):
         raise BadInput(f"edges = {edges!r}", "a list of (source, target)", 'give edges=[("x", "h"), ("h", "y")]')
     for edge in listed:
         for name in edge:

@@ -52,7 +52,7 @@ def loss(net: Net, seen: Moments | Samples, weights: Any, rows: Any = None) -> A
     return 0.5 * jnp.sum(error * error) / x.shape[0]
 
 
-def descended(net: Net, seen: Moments | Samples, weights: Any, rows: Any = None) -> Any:
+def descended(net: Any, seen: Moments | Samples, weights: Any, rows: Any = None) -> Any:
     """The loss, with the slope that training follows.
 
     The two differ for nets of several ranks only: there, each rank descends the error that the lower ones leave.

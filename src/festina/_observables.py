@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _kernel, _objective
 from ._balance import imbalances
+from ._bound import product
 from ._errors import BadInput, UnknownName
 from ._linalg import level_members
 from ._noun import noun
@@ -91,6 +92,16 @@ def _saddle_distance(view: View, matrix: Any) -> Any:
     return distances(modes, members, matrix)
 
 
+def _path_norms(view: View, weights: Any) -> Any:
+    """The Frobenius norm of the product of layers along every path."""
+    return jnp.stack([_norm(product(weights, path.edges)) for path in view.net.plan.graph.paths()])
+
+
+def _unit_sizes(view: View, weights: Any) -> Any:
+    incoming, outgoing = weights
+    return jnp.linalg.norm(incoming, axis=1) * jnp.linalg.norm(outgoing, axis=0)
+
+
 def _task_losses(view: View, weights: Any) -> Any:
     return jnp.stack([_objective.loss(net, seen, weights) for net, seen in view.tasks])
 
@@ -100,8 +111,12 @@ def _needs_linear(setup: Setup) -> str:
 
 
 def _needs_map(setup: Setup) -> str:
-    """A linear net, or one that is linear in gated inputs."""
-    return "" if setup.net.linear or isinstance(setup.net, Gated) else _needs_linear(setup)
+    """A linear net, or one that is linear in gated inputs, as long as these stay the same."""
+    if not isinstance(setup.net, Gated):
+        return _needs_linear(setup)
+    starts = setup.task.starts[1:] if isinstance(setup.task, TaskSequence) else ()
+    changes = any(time <= setup.times[-1] for time in (*starts, *setup.net.switches))
+    return "the map of a gated net is one of gated inputs, and these change during the run" if changes else ""
 
 
 def _needs_chain(setup: Setup) -> str:
@@ -123,12 +138,24 @@ def _needs_matrices(setup: Setup) -> str:
     return "" if len(getattr(setup.net, "hidden", ())) else "the net is no chain of two or more layers"
 
 
+def _needs_units(setup: Setup) -> str:
+    if reason := _needs_matrices(setup):
+        return reason
+    if getattr(setup.net, "bias", False):
+        return "a unit with a bias has no one size"
+    return "" if len(setup.net.hidden) == 1 else "units have a size |incoming| |outgoing| with one hidden layer"
+
+
 def _needs_saddles(setup: Setup) -> str:
     if isinstance(setup.task, TaskSequence):
         return "a sequence of tasks has no one set of saddles"
     if reason := _needs_linear(setup):
         return reason
     return "" if len(setup.net.hidden) == 1 else "the saddles are known for one hidden layer"
+
+
+def _needs_paths(setup: Setup) -> str:
+    return "" if isinstance(setup.net, Gated) else f"{type(setup.net).__name__} has no gated paths"
 
 
 def _needs_sequence(setup: Setup) -> str:
@@ -163,6 +190,8 @@ OBSERVABLES: dict[str, Observable] = {
     ),
     "gradient_norm": Observable((), _gradient_norm, turns=True),
     "saddle_distance": _of_map(("saddle",), _saddle_distance, _needs_saddles, ("saddles",)),
+    "unit_size": Observable(("hidden",), _unit_sizes, _needs_units),
+    "path_norm": Observable(("path",), _path_norms, _needs_paths),
     "task_loss": Observable(("task",), _task_losses, _needs_sequence, ("tasks",)),
 }  # fmt: skip
 

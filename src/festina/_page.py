@@ -32,14 +32,22 @@ DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)(10\.[^\s,;]*[\w/])", 
 
 
 def render(
-    reports: list[dict], figures: dict[str, str], *, title: str = "festina", failures: Mapping[str, str] = {}
+    reports: list[dict],
+    figures: dict[str, str],
+    *,
+    title: str = "festina",
+    failures: Mapping[str, str] = {},
+    networks: Mapping[str, Mapping[str, str]] = {},
 ) -> str:
-    """The whole page. `figures` holds SVG documents and `failures` error texts, both by experiment name."""
+    """The whole page. `figures` holds SVG documents and `failures` error texts, both by experiment name.
+
+    `networks` holds the SVG documents of an experiment's networks, by the label of each.
+    """
     names = (*(r["experiment"] for r in reports), *failures)
     slugs = ["run-" + re.sub(r"[^A-Za-z0-9_]+", "-", name) for name in names]
     anchors = [slug if slugs.index(slug) == i else f"{slug}-{i}" for i, slug in enumerate(slugs)]
-    figured = [(r, figures.get(r["experiment"], "")) for r in reports]
-    sections = [_section(*pair, anchor) for pair, anchor in zip(figured, anchors, strict=False)]
+    figured = [(r, figures.get(r["experiment"], ""), networks.get(r["experiment"], {})) for r in reports]
+    sections = [_section(*shown, anchor) for shown, anchor in zip(figured, anchors, strict=False)]
     headline = _mark("failed", "This experiment did not run.")
     for (name, error), anchor in zip(failures.items(), anchors[len(reports) :], strict=True):
         sections.append(_frame(anchor, name, headline, _pre(error, "Error")))
@@ -83,15 +91,20 @@ def _contents(reports: Iterable[Report], failures: Iterable[str], anchors: Itera
     return f'<nav id="contents" aria-label="Contents"><ol>\n{items}</ol></nav>'
 
 
-def _section(report: Report, figure: str, anchor: str) -> str:
+def _section(report: Report, figure: str, networks: Mapping[str, str], anchor: str) -> str:
     prose = _paragraphs(report["description"].removeprefix(report["finding"]))
     setup = "".join(f"<h3>{escape(k)}</h3>{_pre(_json(spec), k)}" for k, spec in report["setup"].items())
     started, seconds = report["time"]["started"], report["time"]["seconds"]
     facts = {"started": started.replace("T", " "), "took": f"{seconds:.3g} s"}
     facts |= {key: report[key] for key in ("seed", "device", "precision", "digest")}
-    body = f"""{figure and _figure(figure, anchor, report["finding"])}{prose}
+    pictures = "".join(
+        f"<h3>{escape(label)}</h3>{_figure(svg, f'{anchor}-network-{k}', f'Network: {label}')}"
+        for k, (label, svg) in enumerate(networks.items())
+    )
+    body = f"""{figure and _figure(figure, f"{anchor}-figure", f"Figure: {report['finding']}")}{prose}
 {_references(report["reference"])}{_claims(report["claims"])}
-<div class="more">{_assumptions(report["assumptions"])}
+<div class="more">{_details("Networks", pictures, f"{len(networks)} with gates")}
+{_assumptions(report["assumptions"])}
 {_details("Parameters", _pairs(report["parameters"]), report["preset"])}{_details("Setup", setup)}
 {_details("Provenance", _pairs(facts) + _pairs(report["versions"]))}
 <p class="again"><span>Run it again</span> <code>{escape(_command(report))}</code></p></div>"""
@@ -181,16 +194,16 @@ def _json(value: object) -> str:
     return re.sub(r"(,?)\n\s*(?=[^][{}]*\])", lambda m: m[1] and ", ", text)
 
 
-def _figure(svg: str, anchor: str, finding: str) -> str:
-    """The figure inline, its ids prefixed so that figures do not clash, on its own paper (page.css)."""
+def _figure(svg: str, owner: str, label: str) -> str:
+    """A figure inline, its ids prefixed by its own so that figures do not clash, on its own paper (page.css)."""
     try:
         root = ElementTree.fromstring(svg)
     except ElementTree.ParseError as error:
         return f'<p class="note">The figure is not SVG that can be read: {escape(str(error))}.</p>'
     width, _ = root.attrib.pop("width", "100%"), root.attrib.pop("height", "")
-    _adopt(root, f"{anchor}-figure")
-    label = root.get("aria-label", f"Figure: {finding}")
-    root.attrib |= {"id": f"{anchor}-figure", "role": "img", "aria-label": label, "style": f"--width:{width}"}
+    _adopt(root, owner)
+    label = root.get("aria-label", label)
+    root.attrib |= {"id": owner, "role": "img", "aria-label": label, "style": f"--width:{width}"}
     return f"<figure>{ElementTree.tostring(root, 'unicode')}</figure>\n"
 
 

@@ -23,10 +23,11 @@ from . import experiments
 from ._errors import BadInput, UnknownName
 from ._noun import whole
 from ._references import formatted
-from ._setup import Setup
+from ._setup import Setup, TaskSequence
 from ._simulate import interrupts_end_everything
 from ._trajectory import Trajectory, load_netcdf, save_netcdf, whole_file
 from ._version import __version__
+from .nets.gated import Gated
 
 SOURCES = ("paper", "festina")
 FILES = ("report.json", "data.nc", "figure.svg", "figure.png")
@@ -142,12 +143,29 @@ class Report:
         with styled():
             return self.experiment.module.figure(self.result)
 
+    def networks(self) -> dict[str, Any]:
+        """A picture of every gated network of the run, drawn anew, by the name of its file; none of other nets."""
+        from ._plot import styled
+
+        found = {}
+        with styled():
+            for file, labels in self.facts.get("networks", {}).items():
+                setup = self.result.setups.get(labels[0])
+                if setup is None:  # of a report that was loaded
+                    setup = Setup.from_json(json.dumps(self.facts["setup"][labels[0]]))
+                task = setup.task.tasks[0] if isinstance(setup.task, TaskSequence) else setup.task
+                found[file] = setup.net.draw(task).figure
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """What report.json holds."""
         return {**self.facts, "claims": [_json_safe(dataclasses.asdict(claim)) for claim in self.claims]}
 
     def save(self, folder: str | Path) -> Path:
-        """Write report.json, data.nc, figure.svg and figure.png; report.json last, as the sign of completion."""
+        """Write report.json, data.nc, figure.svg and figure.png, and network-1.svg, … if there are gated networks.
+
+        report.json is written last, as the sign of completion.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         # An old report.json must not vouch for new files if this is cut short.
@@ -161,6 +179,9 @@ class Report:
                 figure.savefig(path, metadata={"Date": None})
             with whole_file(folder / "figure.png") as path:
                 figure.savefig(path)
+            for file, picture in self.networks().items():
+                with whole_file(folder / file) as path:
+                    picture.savefig(path, metadata={"Date": None})
         with whole_file(folder / "report.json") as path:
             path.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         return folder
@@ -207,6 +228,7 @@ def run(name: str, *, quick: bool = False, seed: int = 0, out: str | Path | None
         "parameters": json.loads(json.dumps(values)),
         "seed": seed,
         "setup": {label: json.loads(setup.to_json()) for label, setup in result.setups.items()},
+        "networks": _networks(result.setups),
         "assumptions": [_assumptions(label, trajectory) for label, trajectory in result.theories.items()],
         "time": {"started": started, "seconds": round(time.perf_counter() - began, 3)},
         "outcome": "as expected" if all(claim.as_expected for claim in claims) else "differs",
@@ -237,14 +259,29 @@ def _code() -> str:
     return total.hexdigest()
 
 
+def _networks(setups: Mapping[str, Setup]) -> dict[str, list[str]]:
+    """The file of every different gated network's picture, with the labels of its setups."""
+    drawn: list[tuple[Any, list[str]]] = []
+    for label, setup in setups.items():
+        if not isinstance(setup.net, Gated):
+            continue
+        same = next((labels for net, labels in drawn if net == setup.net), None)
+        if same is None:
+            drawn.append((setup.net, [label]))
+        else:
+            same.append(label)
+    return {f"network-{k + 1}.svg": labels for k, (_, labels) in enumerate(drawn)}
+
+
 def is_done(folder: Path, wanted: str) -> bool:
     """Whether a folder holds a whole report of the same inputs."""
     if not all((folder / file).is_file() for file in FILES):
         return False
     try:
-        return read_json(folder / "report.json").get("digest") == wanted
+        report = read_json(folder / "report.json")
     except BadInput:
         return False
+    return report.get("digest") == wanted and all((folder / file).is_file() for file in report.get("networks", ()))
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -74,5 +74,12 @@ def _one(experiment: Experiment, quick: bool, seed: int, folder: Path, summary: 
 def _write_page(summary: Reproduction, out: Path) -> None:
     reports = [read_json(out / name / "report.json") for name in summary.done]
     figures = {name: (out / name / "figure.svg").read_text(encoding="utf-8") for name in summary.done}
+    networks = {
+        report["experiment"]: {
+            ", ".join(labels): (out / report["experiment"] / file).read_text(encoding="utf-8")
+            for file, labels in report.get("networks", {}).items()
+        }
+        for report in reports
+    }
     with whole_file(summary.page) as path:
-        path.write_text(render(reports, figures, failures=summary.failures), encoding="utf-8")
+        path.write_text(render(reports, figures, failures=summary.failures, networks=networks), encoding="utf-8")

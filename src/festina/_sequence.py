@@ -134,6 +134,8 @@ def solved(setup: Setup, asked: tuple[str, ...], seed: int, solve: Callable[...,
         if stage.hands_on:
             init = Given(_handed_on(part, len(parts)))
     shared = [name for name in parts[0] if all(name in part for part in parts)]
+    if "map" in shared and _observables.OBSERVABLES["map"].lacks(setup):
+        shared.remove("map")
     values: dict[str, Any] = {name: functools.partial(_concatenated, done, parts, name) for name in shared}
     axes = {name: parts[0].axes[name] for name in shared}
     if {"input_representation", "output_representation"} <= set(shared) and setup.net.depth == 2:

@@ -55,7 +55,7 @@ class Net(abc.ABC):
         """The net from one of its switches on."""
         return self
 
-    def fits(self, tasks: Sequence[Task]) -> None:
+    def fits(self, tasks: Sequence[Task]) -> None:  # noqa: B027, most nets refuse nothing
         """Refuse tasks that a net of the right size cannot be trained on."""
 
     def bound(self, task: Task) -> tuple[Net, Task]:

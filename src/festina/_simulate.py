@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from . import _run, _sequence
+from ._bound import Bound
 from ._errors import BadInput, Diverged
 from ._linalg import modes_at
 from ._noun import whole
@@ -176,9 +177,10 @@ def _labelled(
 
 
 def axis_names(setup: Setup) -> dict[str, Any]:
-    """The task's names for the axes that have them."""
+    """The names that a bound setup has for axes."""
     task = setup.task
-    named = {"input": task.inputs, "feature": task.features, "sample": task.items}
+    paths = setup.net.plan.graph.path_names if isinstance(setup.net, Bound) else None
+    named = {"input": task.inputs, "feature": task.features, "sample": task.items, "path": paths}
     # A matrix between an axis and itself has two names for it.
     doubled = {f"{axis}_": names for axis, names in named.items()}
     return {axis: list(names) for axis, names in (named | doubled).items() if names is not None} | {

@@ -17,11 +17,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import _sequence, theories
+from . import _dense, _sequence, theories
 from ._errors import BadInput, NoTheory, UnknownName
 from ._noun import whole
 from ._observables import OBSERVABLES, view_of
-from ._precision import in_double
+from ._precision import in_double, to_numpy
 from ._run import Lanes
 from ._setup import Setup, TaskSequence, concrete
 from ._simulate import axis_names
@@ -107,7 +107,7 @@ def covering(setup: Setup, *, seed: int = 0) -> Covering:
     that is measured; `solve` measures the others where the one before has ended.
     """
     concrete(setup, "covering")
-    if isinstance(setup.task, TaskSequence):
+    if isinstance(setup.task, TaskSequence) or setup.net.switches:
         setup = _sequence.stages(setup)[0].setup
     return Covering(_measured(member(), setup, seed) for member in members().values())
 
@@ -131,7 +131,7 @@ def solve(
     concrete(setup, "solve")
     seed = whole(seed, "seed", least=0)
     asked = (observe,) if isinstance(observe, str) else tuple(observe or ())
-    if isinstance(setup.task, TaskSequence):
+    if isinstance(setup.task, TaskSequence) or setup.net.switches:
         return _sequence.solved(
             setup, asked, seed, lambda stage, names: solve(stage, theory, observe=names, seed=seed, strict=strict)
         )
@@ -164,7 +164,7 @@ def solve(
             "assumptions": [dataclasses.asdict(a) for a in entry.assumptions],
             "note": functools.partial(_note, entry, setup, seed),
         },
-        axis_names(setup),
+        axis_names(setup.bound()),
     )
     trajectory.end_weights = lambda: _end_weights(member, constants(), times[-1:])
     return trajectory
@@ -180,7 +180,7 @@ def _derivable(name: str, theory: Theory, setup: Setup) -> bool:
 
 
 def _derived(theory: Theory, setup: Setup, seed: int, name: str, constants: Any, times: np.ndarray) -> Any:
-    view = dataclasses.replace(view_of(setup, (name,)), modes=setup.modes(seed))
+    view = dataclasses.replace(view_of(setup.bound(), (name,)), modes=setup.modes(seed))
     return _read_off(theory, name, constants, view, times)
 
 
@@ -209,7 +209,7 @@ def _chosen(setup: Setup, theory: Any, seed: int, strict: bool) -> Coverage:
                 f"change the setup so that {ranked[0].failed[0].statement}, or train it with simulate",
             )
         return ranked[0]
-    entry = _measured(_instance(theory), setup, seed)
+    entry = coverage(setup, theory, seed=seed)
     if strict and not entry.usable:
         failed = "\n".join(f"    {a.statement} — {a}" for a in entry.failed)
         raise NoTheory(
@@ -234,20 +234,32 @@ def _instance(theory: Any) -> Theory:
     raise BadInput(f"theory = {theory!r}", "a name, a Theory class or an instance", "see festina.theories")
 
 
+def coverage(setup: Setup, theory: Any, *, seed: int = 0) -> Coverage:
+    """One theory, by name, class or instance, against a setup."""
+    return _measured(_instance(theory), setup, seed)
+
+
 def _measured(theory: Theory, setup: Setup, seed: int) -> Coverage:
     return Coverage(theory, theory.assumptions(setup, seed))
 
 
-@in_double
 def _constants(theory: Theory, setup: Setup, seed: int) -> Any:
-    return theory.constants(setup, seed)
+    # With the setup itself and not a copy of its numbers: it remembers the start on which assumptions were measured.
+    with jax.enable_x64(True):
+        return to_numpy(theory.constants(setup, seed))
 
 
 def _predicted(theory: Theory, names: tuple[str, ...], constants: Any, times: np.ndarray) -> dict[str, Any]:
-    """The readouts at all times; those of a closed form in chunks, so that memory holds few states."""
-    count = len(times)
+    """The readouts at all times."""
     if theory.kind == "reduction":
         return in_double(_evaluated)(theory, names, constants, times)
+    evaluate = functools.partial(_in_chunks, theory, names, constants)
+    return _dense.at_times(evaluate, times) if theory.costly(constants) else evaluate(times)
+
+
+def _in_chunks(theory: Theory, names: tuple[str, ...], constants: Any, times: np.ndarray) -> dict[str, Any]:
+    """The readouts of a closed form at every time by itself; in chunks, so that memory holds few states."""
+    count = len(times)
     # A few lengths serve all grids: compiling costs more than a last time computed twice.
     lanes = Lanes.over(count // LONG)
     share = CHUNK * (1 if lanes.mesh is None else lanes.mesh.size)

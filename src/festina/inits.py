@@ -12,6 +12,7 @@ import numpy as np
 from ._errors import BadInput
 from ._linalg import SAME
 from ._noun import is_traced, noun, positive, real_array, static
+from ._race_start import decoupled
 from ._setup import Init, Net, Task
 from ._starts import (
     around_hidden,
@@ -31,6 +32,7 @@ from ._starts import (
 __all__ = [
     "Aligned",
     "Balanced",
+    "Decoupled",
     "Given",
     "Mirrored",
     "Orthogonal",
@@ -160,15 +162,26 @@ class ZeroBalanced(Init):
 
 @noun
 class SmallRandom(Init):
-    """Independent Gaussian weights of standard deviation `scale`; biases start at zero."""
+    """Independent Gaussian weights of standard deviation `scale`, one for all or one for each matrix; biases zero."""
 
     scale: Any
 
     def __post_init__(self):
-        positive(self.scale, "scale")
+        object.__setattr__(self, "scale", one_or_several(self.scale, "scale"))
+        for scale in () if is_traced(self.scale) else np.atleast_1d(self.scale):
+            positive(scale, "scale")
 
     def draw(self, key, net, task):
-        return map_layers(key, net, task, lambda k, shape: self.scale * jax.random.normal(k, shape))
+        normal = map_layers(key, net, task, jax.random.normal)
+        matrices = [leaf for leaf in jax.tree.leaves(normal) if leaf.ndim == 2]
+        scales = jnp.asarray(self.scale)
+        if scales.ndim and scales.shape[0] != len(matrices):
+            raise BadInput(
+                f"scale has {scales.shape[0]} values", f"one, or one for each of the {len(matrices)} matrices of the net",
+                "match the number of layers or edges",
+            )  # fmt: skip
+        each = iter(jnp.broadcast_to(scales, (len(matrices),)))
+        return jax.tree.map(lambda leaf: next(each) * leaf if leaf.ndim == 2 else leaf, normal)
 
 
 @noun
@@ -284,6 +297,25 @@ class Mirrored(Init):
 
 
 @noun
+class Decoupled(Init):
+    """Every edge of a gated net along the modes of its paths: W = R diag(b) Rᵀ between the bases of its two nodes.
+
+    `strength` is the b of all modes, one number or one for each edge. Inputs and outputs have the bases in which the
+    moments of the paths are diagonal (`festina._race`), hidden nodes random ones; modes that do not fit through a
+    hidden node start, and stay, at zero. An edge that no sample opens is zero.
+    """
+
+    strength: Any
+    sees_samples: ClassVar[bool] = True
+
+    def __post_init__(self):
+        object.__setattr__(self, "strength", one_or_several(self.strength, "strength"))
+
+    def draw(self, key, net, task):
+        return decoupled(key, net, task, jnp.asarray(self.strength))
+
+
+@noun
 class Given(Init):
     """These weights, (out, in) each, whatever the seed."""
 
@@ -309,7 +341,7 @@ class Given(Init):
                 "transpose or resize the weights, or change the net",
             )
         structure = jax.tree.structure(wanted, is_leaf=is_shape)
-        return jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in leaves])
+        return jax.tree.unflatten(structure, leaves)
 
 
 def _layer(layer: Any, argument: str) -> Any:

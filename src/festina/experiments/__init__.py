@@ -9,6 +9,7 @@ __all__ = [
     "depth_makes_learning_sigmoidal",
     "exact_solution_fits_every_shape",
     "from_exponential_to_sigmoidal",
+    "gates_solve_xor",
     "imbalance_decides_alignment",
     "knowledge_transfers",
     "learning_passes_near_saddles",
@@ -18,5 +19,10 @@ __all__ = [
     "reversal_gets_stuck",
     "rich_and_lazy_representations",
     "rich_learning_can_be_delayed",
+    "routing_networks_generalise",
+    "shared_edges_win_the_race",
+    "small_weights_share_structure",
+    "strong_correlations_win_the_race",
+    "the_fastest_gates_win",
     "worlds_have_spectra",
 ]

@@ -61,7 +61,9 @@ def _checked_pathway(pathway: Any, number: int) -> dict[str, Any]:
     for key in pathway:
         if key not in PARTS:
             raise UnknownName.among("part of a pathway", key, PARTS)
-    given = {"on": None, "width": 32, "sees": None, "writes": None, "begins": 0.0, "rank": min(number, 1)} | pathway
+    given = {"on": None, "width": 32, "sees": None, "writes": None, "begins": 0.0, "rank": min(number, 1)} | dict(
+        pathway
+    )
     return given | {
         "name": str(given.get("name") or f"pathway {number + 1}"),
         "width": widths(given["width"], "width"),
@@ -109,16 +111,17 @@ def context_pathways(
 
 
 def _listed_subsets(subsets: Any, contexts: int) -> list[tuple[int, ...]]:
-    sizes = [subsets] if isinstance(subsets, int) else list(subsets)
+    sizes = subsets if isinstance(subsets, (list, tuple, range)) else [subsets]
     found = []
     for size in sizes:
-        if hasattr(size, "__iter__"):
+        if isinstance(size, (list, tuple, range)):
             found.append(tuple(sorted(whole(context, "context of a subset", least=0) for context in size)))
         else:
             found += itertools.combinations(range(contexts), whole(size, "subsets"))
     for subset in found:
         if not subset or subset[-1] >= contexts or len(set(subset)) != len(subset):
-            raise BadInput(f"subset {subset} of {contexts} contexts", f"contexts 0 … {contexts - 1}", "see contexts=")
+            needed = f"different contexts among 0 … {contexts - 1}"
+            raise BadInput(f"subset {subset} of {contexts} contexts", needed, "change subsets=, or raise contexts=")
     if not found:
         raise BadInput(f"subsets = {subsets!r}", f"sizes from 1 to {contexts}", "give subsets=2, (1, 2) or [(0, 1)]")
     return found

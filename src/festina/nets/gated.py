@@ -12,6 +12,8 @@ columns of y, that is one error per output node [jarvis2025, eq. 2].
 from __future__ import annotations
 
 import dataclasses
+import functools
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +21,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _gating
-from .._bound import PathMoments, bind, gate_values, opened_edges, path_gradient, path_moments
+from .._bound import (
+    PathMoments,
+    activity,
+    bind,
+    gate_values,
+    hidden_activity,
+    opened_edges,
+    path_gradient,
+    path_moments,
+    written,
+)
 from .._errors import BadInput, UnknownName
 from .._graph import Graph, Path, graph
 from .._noun import noun, static, whole
@@ -34,8 +46,9 @@ class Gated(Net):
 
     Nodes that no edge enters are inputs, those that none leaves are outputs. `inputs` and `outputs` say which columns
     of x and y they stand for, {name: columns}; without them the columns are dealt out in the order of the nodes. An
-    input or output node of size None stands for all columns that the task has. An edge listed twice is two parallel edges. `node_gates` are {node: gate}, `edge_gates` {(source, target) or
-    number of the edge: gate}.
+    input or output node of size None stands for all columns that the task has. An edge listed twice is two parallel
+    edges. `node_gates` are {node: gate}, `edge_gates` {(source, target) or number of the edge: gate}; what has no gate
+    is always on.
 
     All paths descend one loss, unless `ranks` gives every edge a number: then a path (whose rank is the largest of its
     edges') descends the error that paths of lower rank have left, and those do not see it. This is the sequential
@@ -70,7 +83,7 @@ class Gated(Net):
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    @property
+    @functools.cached_property
     def graph(self) -> Graph:
         """The checked graph: order, paths, neighbours."""
         return graph(self.nodes, self.edges, _names(self.inputs, "inputs"), _names(self.outputs, "outputs"))
@@ -90,7 +103,7 @@ class Gated(Net):
         return _gating.switch_times((*self.node_gates.values(), *self.edge_gates))
 
     def at_time(self, time: float) -> Gated:
-        """The net with the gates that a schedule holds from `time` on."""
+        """The net with the gates that its schedules have at `time`."""
         return dataclasses.replace(
             self,
             node_gates={name: _gating.at_time(gate, time) for name, gate in self.node_gates.items()},
@@ -122,43 +135,58 @@ class Gated(Net):
     def fits(self, tasks):
         stretches = [self.at_time(time) for time in (0.0, *self.switches)]
         opened = set().union(*(opened_edges(net, task) for net in stretches for task in tasks))
+        if len(opened) == len(self.edges):
+            return
+        meant = [net._without_lesions() for net in stretches]
+        opened |= set().union(*(opened_edges(net, task) for net in meant for task in tasks))
         for k in range(len(self.edges)):
-            if k not in opened and not self._held_off(k):
-                path = next(path for path in self.graph.paths() if k in path.edges)
+            if k not in opened:
                 raise BadInput(
                     f"edge {self.graph.edge_name(k)} never switches on: no sample opens a path through it, "
-                    f"such as {path}",
+                    f"such as {self.graph.path_through(k)}",
                     "gates that open every edge for some sample",
                     "check its gates against the task's labels, or remove the pathway",
                 )
 
-    def _held_off(self, edge: int) -> bool:
-        """Whether a gate of the number 0, on it or on its ends, says that it is meant to be off."""
-        ends = (self.node_gates.get(name) for name in self.edges[edge])
-        return any(isinstance(gate, float) and gate == 0 for gate in (self.edge_gates[edge], *ends))
+    def _without_lesions(self) -> Gated:
+        """The net without its gates that are the number 0: those are meant to be off."""
+
+        def kept(gate):
+            return None if isinstance(gate, float) and gate == 0 else gate
+
+        node_gates = {name: kept(gate) for name, gate in self.node_gates.items()}
+        return dataclasses.replace(self, node_gates=node_gates, edge_gates=tuple(map(kept, self.edge_gates)))
 
     def bound(self, task):
         return bind(self, task)
 
     def on(self, task: Task) -> Gated:
         """The net with its gates as arrays over the samples of `task`."""
-        count = task.samples or 1
-        full = {key: np.array(gate) for key, gate in gate_values(self, task).items()}
+        full = gate_values(self, task)
+        if task.samples is None:  # all gates are numbers, and hold for any rows
+            return self
+        ones = np.ones(task.samples)
+        edge_gates = [full.get(k, ones) if gate is not None else None for k, gate in enumerate(self.edge_gates)]
         return dataclasses.replace(
             self,
-            node_gates={name: full.get(name, np.ones(count)) for name in self.node_gates},
-            edge_gates=tuple(
-                full.get(k, np.ones(count)) if gate is not None else None for k, gate in enumerate(self.edge_gates)
-            ),
+            node_gates={name: full.get(name, ones) for name in self.node_gates},
+            edge_gates=edge_gates,
         )
 
     def apply(self, weights, x):
         """The outputs for rows of inputs; gates must be numbers, or arrays with one value per row (see `on`)."""
         d_out = self._width_of_outputs(weights)
-        blank = np.zeros((x.shape[0], d_out))
-        rows = Task(cov_yx=np.zeros((d_out, x.shape[1])), cov_x=np.eye(x.shape[1]), x=np.zeros(x.shape), y=blank)
-        net, gated = bind(self, rows)
-        return net.apply(weights, jnp.concatenate([jnp.asarray(x), gated.x[:, x.shape[1] :]], axis=1))
+        return written(self._activity(weights, x, d_out), self.columns(x.shape[1], d_out)[1], d_out)
+
+    def representation(self, weights, x):
+        """Activity of all hidden nodes side by side, in the order of computation; gates as for `apply`."""
+        return hidden_activity(self.graph, self._activity(weights, x, self._width_of_outputs(weights)))
+
+    def _activity(self, weights: Any, x: Any, d_out: int) -> dict[str, Any]:
+        d_in = x.shape[1]
+        nothing = Task(np.zeros((d_out, d_in)), np.eye(d_in), x=np.broadcast_to(0.0, x.shape))
+        gates = gate_values(self, nothing)
+        return activity(self.graph, self.columns(d_in, d_out)[0], gates, weights, jnp.asarray(x))
 
     def paths(self) -> tuple[Path, ...]:
         """Every path from an input to an output node."""
@@ -176,8 +204,7 @@ class Gated(Net):
         drawn = self.graph
         if any(drawn.size[name] is None for name in drawn.outputs):
             return next(weights[k].shape[0] for k, (_, end) in enumerate(self.edges) if drawn.size[end] is None)
-        written = [column for _, columns in self.outputs or () for column in columns or ()]
-        return 1 + max(written) if written else sum(drawn.size[name] for name in drawn.outputs)
+        return 1 + max(map(max, _dealt(self.outputs, drawn, drawn.outputs, sys.maxsize, "outputs").values()))
 
     @classmethod
     def pathways(cls, pathways: Sequence[Any], *, training: str = "joint") -> Gated:
@@ -267,8 +294,16 @@ def _columns(stated: Any, drawn: Graph, names: tuple[str, ...], argument: str) -
     pairs = stated.items() if isinstance(stated, Mapping) else stated
     checked = []
     for name, columns in pairs:
+        if columns is not None and (isinstance(columns, str) or not hasattr(columns, "__iter__")):
+            raise BadInput(f"{argument} of node {name!r}: {columns!r}", "numbers of columns", "give range(8), or None")
         listed = None if columns is None else tuple(whole(c, f"{argument} of node {name!r}", least=0) for c in columns)
         size = drawn.size[name]
+        if listed is not None and size is None:
+            raise BadInput(
+                f"node {name!r} of size None with columns of its own",
+                "a size for it, or all columns",
+                f"give nodes={{{name!r}: {len(listed)}, …}}",
+            )
         if listed is not None and (len(listed) != size or len(set(listed)) != len(listed)):
             raise BadInput(
                 f"{argument} of node {name!r}: {len(set(listed))} different columns",
@@ -296,7 +331,9 @@ def _dealt(stated: Any, drawn: Graph, names: tuple[str, ...], count: int, argume
                 f"change the size of the node, or say which columns it has with {argument}={{{name!r}: [0, 1, …]}}",
             )
         dealt[name] = columns
-    if argument == "inputs" and not stated and used and used < count and None not in dict(drawn.sizes).values():
+    # Inputs without columns of their own, and none that has them all: the sizes must add up.
+    dealt_by_size = not any(given.values()) and all(drawn.size[name] is not None for name in names)
+    if argument == "inputs" and dealt_by_size and used < count:
         raise BadInput(
             f"input nodes {', '.join(map(repr, names))} of {used} units in all, and {count} columns of x",
             "as many units as columns",
@@ -307,6 +344,8 @@ def _dealt(stated: Any, drawn: Graph, names: tuple[str, ...], count: int, argume
 
 def _gates_of_nodes(gates: Any, drawn: Graph) -> dict[str, Any]:
     known = [name for name, _ in drawn.sizes]
+    if not isinstance(gates or {}, Mapping):
+        raise BadInput(f"node_gates = {gates!r}", "{node: gate}", 'give node_gates={"h": {"context": [0]}}')
     for name in gates or {}:
         if name not in known:
             raise UnknownName.among("node in node_gates", name, known)
@@ -315,9 +354,11 @@ def _gates_of_nodes(gates: Any, drawn: Graph) -> dict[str, Any]:
 
 def _gates_of_edges(gates: Any, drawn: Graph) -> tuple[Any, ...]:
     found: list[Any] = [None] * len(drawn.edges)
+    if not isinstance(gates or (), (Mapping, list, tuple)):
+        raise BadInput(f"edge_gates = {gates!r}", "{edge: gate}", 'give edge_gates={("x", "h"): {"context": [0]}}')
     pairs = gates.items() if isinstance(gates, Mapping) else enumerate(gates or ())
     for key, gate in pairs:
-        numbers = [key] if isinstance(key, (int, np.integer)) else _edges_named(key, drawn)
+        numbers = [int(key)] if isinstance(key, (int, np.integer)) else _edges_named(key, drawn)
         for k in numbers:
             if not 0 <= k < len(found):
                 raise BadInput(f"a gate for edge {k}", f"edges 0 … {len(found) - 1}", "number edges as they are listed")
@@ -326,17 +367,18 @@ def _gates_of_edges(gates: Any, drawn: Graph) -> tuple[Any, ...]:
 
 
 def _edges_named(key: Any, drawn: Graph) -> list[int]:
-    numbers = [k for k, edge in enumerate(drawn.edges) if edge == tuple(key)]
+    named = tuple(key) if isinstance(key, (list, tuple)) else (key,)
+    numbers = [k for k, edge in enumerate(drawn.edges) if edge == named]
     if not numbers:
         listed = [f"{source} → {target}" for source, target in drawn.edges]
-        raise UnknownName.among("edge in edge_gates", " → ".join(map(str, key)), listed)
+        raise UnknownName.among("edge in edge_gates", " → ".join(map(str, named)), listed)
     return numbers
 
 
 def _checked_ranks(ranks: Any, drawn: Graph) -> tuple[int, ...] | None:
     if ranks is None:
         return None
-    listed = tuple(whole(rank, "ranks", least=0) for rank in ranks)
+    listed = tuple(whole(rank, "ranks", least=0) for rank in (ranks if hasattr(ranks, "__iter__") else [ranks]))
     if len(listed) != len(drawn.edges):
         raise BadInput(f"{len(listed)} ranks", f"one for each of the {len(drawn.edges)} edges", "give ranks=[0, 1, …]")
     return None if len(set(listed)) == 1 else listed

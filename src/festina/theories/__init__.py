@@ -7,7 +7,10 @@ from .aligned_chains import AlignedChains
 from .aligned_modes import AlignedModes
 from .balanced_riccati import BalancedRiccati
 from .base import Assumption, Limit, Reduction, Theory
+from .context_race import ContextRace
+from .disjoint_pathways import DisjointPathways
 from .frozen_kernel import FrozenKernel
+from .neural_race import NeuralRace
 from .path_dynamics import PathDynamics
 from .small_random_modes import SmallRandomModes
 from .unbalanced_modes import UnbalancedModes
@@ -17,8 +20,11 @@ __all__ = [
     "AlignedModes",
     "Assumption",
     "BalancedRiccati",
+    "ContextRace",
+    "DisjointPathways",
     "FrozenKernel",
     "Limit",
+    "NeuralRace",
     "PathDynamics",
     "Reduction",
     "SmallRandomModes",

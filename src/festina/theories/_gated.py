@@ -23,12 +23,15 @@ def gated_assumption(setup: Setup) -> Assumption:
 
 
 def fastest_gated_rate(setup: Setup, seed: int) -> float:
-    """The larger of the rate at the start and that of balanced layers which have learned the strongest mode.
+    """The larger of the rate at the start and that of the end."""
+    return max(learned_rate(setup), fastest_rate(setup, seed))
+
+
+def learned_rate(setup: Setup) -> float:
+    """The rate of balanced layers that have learned the strongest mode.
 
     Layers D deep that carry a mode s of input variance v turn at the rate D s^(2−2/D) v^(2/D−1) at the end.
     """
-    task = setup.bound().task
-    depth = max(len(path.edges) for path in setup.net.paths())
+    task, depth = setup.bound().task, setup.net.graph.depth
     strongest, variance = np.linalg.norm(task.cov_yx, 2), np.linalg.norm(task.cov_x, 2)
-    learned = depth * strongest ** (2 - 2 / depth) * variance ** (2 / depth - 1)
-    return float(max(learned, fastest_rate(setup, seed)))
+    return float(depth * strongest ** (2 - 2 / depth) * variance ** (2 / depth - 1))

@@ -16,6 +16,8 @@ from .._setup import Setup
 from ..nets import DeepLinear
 from .base import Assumption, Readout, smooth_training
 
+NOTHING = 1e-12  # a singular value this much smaller than the largest is rounding: there is nothing to learn
+
 
 @noun
 class LinearConstants:
@@ -185,5 +187,5 @@ def lost_from_the_start(setup: Setup, seed: int) -> tuple[str, ...]:
     balanced = np.ptp(size, axis=0) <= 1e-13 * size.max(axis=0)
     # One layer that is not zero feeds the other; of three, two must not be.
     dead = (product <= 0) & (balanced | (np.sum(size > 0, axis=0) < len(size) - 1))
-    wanted = modes.singular_values > 1e-12 * modes.singular_values[0]
+    wanted = modes.singular_values > NOTHING * modes.singular_values[0]
     return unlearnable(dead & wanted, modes.singular_values, "it starts at zero, or balanced with the opposite sign")

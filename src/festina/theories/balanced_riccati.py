@@ -43,7 +43,7 @@ from .._precision import in_double
 from .._setup import Setup, Task
 from ..inits import Balanced
 from ..nets import DeepLinear
-from ._linear import horizon_assumption, two_layer_assumptions, unlearnable, weight_readouts
+from ._linear import NOTHING, horizon_assumption, two_layer_assumptions, unlearnable, weight_readouts
 from .base import Approach, Assumption, Readout, Theory, smooth_training
 
 __all__ = ["BalancedRiccati"]
@@ -144,6 +144,9 @@ class BalancedRiccati(Theory):
     def times_together(self, constants):
         return 64 if constants.flow.stairs.shape[0] <= _riccati.NARROW else 1
 
+    def costly(self, constants):
+        return constants.flow.stairs.shape[0] > _riccati.NARROW
+
     def weights(self, constants, states):
         return _layers(constants, states)
 
@@ -152,7 +155,7 @@ class BalancedRiccati(Theory):
         values, hidden = flow.singular_values, flow.stairs.shape[0]
         reached = np.isin(np.arange(len(values)), flow.pivots)
         full = flow.pivots.max() if (flow.pivots >= 0).all() else len(flow.rates)
-        wanted = (values > 1e-12 * max(values.max(), np.finfo(float).tiny)) & ~reached
+        wanted = (values > NOTHING * max(values.max(), np.finfo(float).tiny)) & ~reached
         lacking, narrow = wanted & (np.arange(len(values)) < full), wanted & (np.arange(len(values)) > full)
         variance = float(np.trace(setup.task.cov_x)) / setup.task.d_in
         fastest = float(np.max(flow.rates)) * variance

@@ -124,6 +124,10 @@ class Theory(abc.ABC):
         """How many times are best evaluated at once; fewer where one state already fills the cache."""
         return 64
 
+    def costly(self, constants: Any) -> bool:
+        """Whether a time costs so much that a long grid is read off fewer times; `festina._dense` says how exactly."""
+        return False
+
     def weights(self, constants: Any, states: Any) -> Any:
         """Layers of a network in these states, up to a rotation of its hidden units; None if unknown."""
         return None

@@ -200,17 +200,21 @@ def fastest_rate(setup: Setup, seed: int) -> float:
     if net.linear:
         values, vectors = np.linalg.eigh(task.cov_x)
         root = (vectors * np.sqrt(np.maximum(values, 0))).T
-        return float(_largest_eigenvalue(lambda w, x: x @ net.map(w).T, weights, root))
-    return float(_largest_eigenvalue(net.apply, weights, task.x)) / task.samples
+        return float(_largest_eigenvalue(net, weights, root))
+    return float(_largest_eigenvalue(net, weights, task.x)) / task.samples
 
 
 @in_double
-def _largest_eigenvalue(apply: Any, weights: Any, x: Any) -> Any:
-    outputs, pull = jax.vjp(lambda w: apply(w, jnp.asarray(x)), jax.tree.map(jnp.asarray, weights))
+@jax.jit
+def _largest_eigenvalue(net: Any, weights: Any, x: Any) -> Any:
+    def apply(w):
+        return x @ net.map(w).T if net.linear else net.apply(w, x)
+
+    outputs, pull = jax.vjp(apply, weights)
 
     def improve(_, state):
         direction = state[0] / jnp.linalg.norm(state[0])
-        moved = jax.jvp(lambda w: apply(w, jnp.asarray(x)), (weights,), pull(direction))[1]
+        moved = jax.jvp(apply, (weights,), pull(direction))[1]
         return moved, jnp.sum(direction * moved)
 
     first = jax.random.normal(jax.random.key(0), outputs.shape, outputs.dtype)

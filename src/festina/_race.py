@@ -1,0 +1,368 @@
+"""The race of a gated network's paths: bases in which its moments are diagonal, and one number per edge and mode.
+
+Paths that share edges make a component. A component has one orthonormal basis at each of its input nodes (V) and of its
+output nodes (U), and its modes are numbered alike at all of them; components have bases of their own, even at the same
+node [jarvis2025, appendix F]. If Σʸˣ(p) = U S(p) Vᵀ and all layers start along these bases, the strengths b of edges
+learn by
+
+    db_e/dt = Σ_{p through e} B_{p\\e} [ S(p) − Σ_j Σ_b (U_pᵀ U_j)_ab B_j,b (V_jᵀ Σˣ(j, p) V_p)_ba ]
+
+with B the product of the edges of a path, B_{p\\e} that of the others, and j the paths that write where p writes. With
+one basis per node the overlaps are diagonal, and this is [jarvis2025, eqs. 6 and 10]; across components they are full
+matrices. It is the flow itself as long as the brackets stay U_p diag(…) V_pᵀ.
+
+The basis of an input node comes from Σʸˣ; where its levels are degenerate, it is turned to diagonalise the Σˣ of the
+component, then the moments of all components, and where even these leave it free, a fixed matrix over the columns
+of x: so components that read the same columns make the same choice. Other nodes follow by what the moments link.
+Variances are paired by vᵀ Σˣ v, never by sorting.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.integrate import solve_ivp
+
+from ._bound import PathMoments, path_moments
+from ._graph import Path
+from ._linalg import SAME
+from ._noun import noun
+from ._task import Task
+
+Matrix = np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Race:
+    """The bases of all paths, and their moments in them; modes padded with zeros to one number."""
+
+    moments: PathMoments
+    component: tuple[int, ...]  # of each path; −1 for a closed one that shares no edge with an open one
+    nodes: dict[tuple[int, str], Matrix]  # (component, input or output node): its basis
+    left: tuple[Matrix, ...]  # U_p, (row of the output node, mode)
+    right: tuple[Matrix, ...]  # V_p, (column of the input node, mode)
+    overlaps: Matrix  # (path p, path j, mode of p, mode of j): U_pᵀ U_j over the rows that both write
+    variances: Matrix  # (path j, path p, mode of j, mode of p): V_jᵀ Σˣ(j, p) V_p
+    strengths: Matrix  # (path, mode): diagonal of U_pᵀ Σʸˣ(p) V_p
+    rows: tuple[tuple[int, ...], ...]  # of y that each path writes
+    ranks: tuple[int, ...]  # of the paths
+    edges: Matrix  # (path, place): the edges of each path; behind the last comes the number of edges
+
+    @property
+    def couplings(self) -> Matrix:
+        """(path p, mode of p, path j, mode of j): how the strength of j's mode slows p's."""
+        return np.einsum("pjab,jpba->pajb", self.overlaps, self.variances)
+
+    @property
+    def open(self) -> list[int]:
+        """The paths that some sample opens."""
+        return [p for p in range(len(self.component)) if np.any(self.moments.openings[p])]
+
+    @property
+    def components(self) -> dict[int, list[int]]:
+        """The open paths of every component."""
+        found: dict[int, list[int]] = {}
+        for p in self.open:
+            found.setdefault(self.component[p], []).append(p)
+        return found
+
+    def landing(self, p: int) -> Matrix:
+        """(path j, row of p's output, mode of j): what j writes there, 0 for a path that p does not see."""
+        found = np.zeros((len(self.left), *self.left[p].shape))
+        for j, left in enumerate(self.left):
+            rows, columns = _shared(self.rows[p], self.rows[j])
+            if self.ranks[j] <= self.ranks[p]:
+                found[j][rows] = left[columns]
+        return found
+
+    def defects(self) -> dict[str, Matrix]:
+        """How far the moments of each open path are from diagonal.
+
+        "defect": share of VᵀΣˣ(p, p)V off its diagonal; "commutator" of ΣʸˣᵀΣʸˣ and Σˣ(p, p), relative; "mismatch":
+        share of Σʸˣ(p) that U S Vᵀ misses, because the path's own singular vectors are not those of its component.
+        """
+        rows = [self._defects_of(p) for p in self.open]
+        return dict(zip(("defect", "commutator", "mismatch"), np.array(rows).T, strict=True))
+
+    def _defects_of(self, p: int) -> tuple[float, float, float]:
+        cov_yx, cov_x, turned = self.moments.cov_yx[p], self.moments.cov_x[p, p], self.variances[p, p]
+        square = cov_yx.T @ cov_yx
+        missed = cov_yx - (self.left[p] * self.strengths[p]) @ self.right[p].T
+        off = turned - np.diag(np.diag(turned))
+        return (
+            share(off, cov_x),
+            share(square @ cov_x - cov_x @ square, square @ cov_x),
+            share(missed, cov_yx),
+        )
+
+
+def share(part: Matrix, whole: Matrix) -> float:
+    """|part|/|whole|; 0 where there is nothing."""
+    size = np.linalg.norm(whole)
+    return float(np.linalg.norm(part) / size) if size > 0 else 0.0
+
+
+def race(net: Any, task: Task) -> Race:
+    """The race of a gated net on a concrete task."""
+    moments = path_moments(net, task)
+    paths = moments.paths
+    reads, writes = net.columns(task.d_in, task.d_out)
+    component = _components(moments)
+    nodes: dict[tuple[int, str], Matrix] = {}
+    everything = _pooled_over_columns(moments, reads, task.d_in)
+    for number in range(max(component) + 1):
+        members = [p for p in range(len(paths)) if component[p] == number and np.any(moments.openings[p])]
+        found = _component_bases(moments, members, reads, everything)
+        nodes |= {(number, node): basis for node, basis in found.items()}
+    count = max(basis.shape[1] for basis in nodes.values())
+    nodes = {key: np.pad(basis, ((0, 0), (0, count - basis.shape[1]))) for key, basis in nodes.items()}
+
+    def basis_of(p: int, node: str, size: int) -> Matrix:
+        return nodes.get((component[p], node), np.zeros((size, count)))
+
+    left = tuple(basis_of(p, path.target, len(writes[path.target])) for p, path in enumerate(paths))
+    right = tuple(basis_of(p, path.source, len(reads[path.source])) for p, path in enumerate(paths))
+    number = len(paths)
+    strengths = np.array([np.einsum("om,oi,im->m", left[p], moments.cov_yx[p], right[p]) for p in range(number)])
+    variances = np.array([
+        [right[j].T @ moments.cov_x[j, p] @ right[p] for p in range(number)] for j in range(number)
+    ])  # fmt: skip
+    rows, ranks = tuple(tuple(writes[path.target]) for path in paths), tuple(_ranks(net.ranks, paths))
+    edges = _padded_edges(paths, len(net.edges))
+    found = Race(moments, component, nodes, left, right, np.zeros(0), variances, strengths, rows, ranks, edges)
+    overlaps = np.array([np.einsum("oa,job->jab", left[p], found.landing(p)) for p in range(number)])
+    return dataclasses.replace(found, overlaps=overlaps)
+
+
+def _ranks(ranks_of_edges: Any, paths: Sequence[Path]) -> list[int]:
+    return [0 if ranks_of_edges is None else max(ranks_of_edges[k] for k in path.edges) for path in paths]
+
+
+def _shared(rows: Sequence[int], others: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Where two lists hold the same columns: the places in one, and in the other."""
+    place = {column: k for k, column in enumerate(others)}
+    both = [(k, place[column]) for k, column in enumerate(rows) if column in place]
+    return [k for k, _ in both], [k for _, k in both]
+
+
+def _padded_edges(paths: Sequence[Path], count: int) -> Matrix:
+    longest = max(len(path.edges) for path in paths)
+    return np.array([[*path.edges, *[count] * (longest - len(path.edges))] for path in paths])
+
+
+def _components(moments: PathMoments) -> tuple[int, ...]:
+    """A number for each path: the same for open paths that share edges, directly or through others.
+
+    A closed path has the number of an open one that shares an edge with it, or −1.
+    """
+    is_open = [bool(np.any(opening)) for opening in moments.openings]
+    label: dict[int, int] = {}  # of edges
+    for p, path in enumerate(moments.paths):
+        if is_open[p]:
+            joined = {label[k] for k in path.edges if k in label} | {p}
+            label = {k: p if old in joined else old for k, old in label.items()} | dict.fromkeys(path.edges, p)
+    numbers = {old: new for new, old in enumerate(dict.fromkeys(label.values()))}
+    return tuple(
+        next((numbers[label[k]] for k in path.edges if k in label), -1) for path in moments.paths
+    )  # fmt: skip
+
+
+def _pooled_over_columns(moments: PathMoments, reads: Any, d_in: int) -> Matrix:
+    """Moments of all paths together, over the columns of x."""
+    pool, weight = np.zeros((d_in, d_in)), _generic(len(moments.paths))
+    for p, path in enumerate(moments.paths):
+        where = np.ix_(reads[path.source], reads[path.source])
+        pool[where] += weight[p] * (_unit(moments.cov_yx[p].T @ moments.cov_yx[p]) + _unit(moments.cov_x[p, p]))
+    return pool
+
+
+def _generic(*shape: int) -> Matrix:
+    """Fixed numbers near 1 without pattern: a sum with such weights is degenerate only where all its terms are."""
+    return np.random.default_rng(0).uniform(0.7, 1.3, size=shape)
+
+
+def _unit(matrix: Matrix) -> Matrix:
+    size = np.linalg.norm(matrix, 2)
+    return matrix / size if size > 0 else matrix
+
+
+def _component_bases(
+    moments: PathMoments, members: list[int], reads: dict[str, Any], everything: Matrix
+) -> dict[str, Matrix]:
+    """The bases of the input and output nodes of one component, (size, mode)."""
+    sources = list(dict.fromkeys(moments.paths[p].source for p in members))
+    links = _links(moments, members)
+    sizes = {node: matrix.shape[0] for (node, _), matrices in links.items() for matrix in matrices}
+    from_yx, from_x, together = _pooled_over_nodes(links, sources, sizes)
+    fixed = np.random.default_rng(1).normal(size=everything.shape)
+    bases = {node: np.zeros((size, 0)) for node, size in sizes.items()}
+    while (node := max(sources, key=lambda name: _free(bases[name]))) and _free(bases[node]):
+        where = np.ix_(reads[node], reads[node])
+        operators = [from_yx[node], from_x[node], together[node], everything[where], (fixed + fixed.T)[where]]
+        new = {node: _resolved(_complement(bases[node]), operators, fixed[0][list(reads[node])])}
+        count = new[node].shape[1]
+        _spread(new, links, bases, count)
+        bases = {
+            name: np.concatenate([basis, new.get(name, np.zeros((len(basis), count)))], axis=1)
+            for name, basis in bases.items()
+        }
+    return bases
+
+
+def _free(basis: Matrix) -> int:
+    return basis.shape[0] - int(np.any(basis, axis=0).sum())
+
+
+def _complement(basis: Matrix) -> Matrix:
+    """Orthonormal columns of what the columns of a basis leave out."""
+    if not basis.any():
+        return np.eye(len(basis))
+    left, values, _ = np.linalg.svd(basis)
+    return left[:, int((values > 0.5).sum()) :]
+
+
+def _links(moments: PathMoments, members: list[int]) -> dict[tuple[str, str], list[Matrix]]:
+    """(to, from): the moments between two nodes of a component, both ways; all of its nodes occur."""
+    found: dict[tuple[str, str], list[Matrix]] = {}
+    for p in members:
+        path = moments.paths[p]
+        found.setdefault((path.target, path.source), []).append(moments.cov_yx[p])
+        found.setdefault((path.source, path.target), []).append(moments.cov_yx[p].T)
+        for j in members:
+            found.setdefault((moments.paths[j].source, path.source), []).append(moments.cov_x[j, p])
+    return found
+
+
+def _pooled_over_nodes(
+    links: dict[tuple[str, str], list[Matrix]], sources: list[str], sizes: dict[str, int]
+) -> tuple[dict[str, Matrix], ...]:
+    """Three symmetric matrices at each input node, diagonal in its basis: of Σʸˣ, of Σˣ, and of both.
+
+    A function of all moments as one symmetric matrix over all nodes is diagonal wherever they are, and knows what
+    they say about a node through others.
+    """
+    ends = np.cumsum([0, *sizes.values()])
+    span = {node: slice(a, b) for node, a, b in zip(sizes, ends[:-1], ends[1:], strict=True)}
+    yx, x = np.zeros((2, ends[-1], ends[-1]))
+    for (to, begin), matrices in links.items():
+        weights = _generic(len(matrices))
+        total = sum(weight * matrix for weight, matrix in zip(weights, matrices, strict=True))
+        (x if to in sources and begin in sources else yx)[span[to], span[begin]] += total
+    yx, x = ((pool + pool.T) / 2 for pool in (yx, x))
+    whole = (_of(np.abs, yx), _of(np.exp, _unit(x)), _of(np.exp, _unit(yx) + 0.6 * _unit(x)))
+    return tuple({node: matrix[span[node], span[node]] for node in sources} for matrix in whole)
+
+
+def _of(function: Any, symmetric: Matrix) -> Matrix:
+    values, vectors = np.linalg.eigh(symmetric)
+    return (vectors * function(values)) @ vectors.T
+
+
+def _resolved(columns: Matrix, operators: Sequence[Matrix], side: Matrix) -> Matrix:
+    """Orthonormal columns, turned to diagonalise the first operator, then in each of its levels the next one, …
+
+    All are on one side of the plane orthogonal to `side`.
+    """
+    columns, groups = columns.copy(), [np.arange(columns.shape[1])]
+    for operator in operators:
+        size, finer = np.linalg.norm(operator, 2), []
+        for group in groups:
+            values, turn = np.linalg.eigh(columns[:, group].T @ operator @ columns[:, group])
+            columns[:, group] = columns[:, group] @ turn[:, ::-1]
+            finer += np.split(group, 1 + np.flatnonzero(-np.diff(values[::-1]) > SAME * size))
+        groups = finer
+    return columns * np.where(side @ columns < 0, -1.0, 1.0)
+
+
+def _spread(new: dict[str, Matrix], links: Any, bases: dict[str, Matrix], count: int) -> None:
+    """The vectors of new modes at all nodes that the moments link to where they are known; changes `new`."""
+    growing = True
+    while growing:
+        growing = False
+        for name, basis in bases.items():
+            own = new.get(name, np.zeros((len(basis), count)))
+            linked = [(m, begin) for (to, begin), ms in links.items() if to == name and begin in new for m in ms]
+            if not linked:
+                continue
+            known = np.concatenate([basis, own], axis=1)
+            seen = np.array([_unit(matrix) @ new[begin] for matrix, begin in linked])
+            seen = seen - known @ (known.T @ seen)
+            lengths = np.linalg.norm(seen, axis=1) * ~np.any(own, axis=0)
+            best, length = np.argmax(lengths, axis=0), np.max(lengths, axis=0)
+            fits = np.argsort(-length, kind="stable")[: _free(known)]
+            fresh = np.sort(fits[length[fits] > SAME])
+            if len(fresh):
+                vectors = np.stack([seen[best[a], :, a] / length[a] for a in fresh], axis=1)
+                outer, _, inner = np.linalg.svd(vectors, full_matrices=False)
+                own = own.copy()
+                own[:, fresh] = outer @ inner  # the nearest orthonormal columns
+                new[name], growing = own, True
+
+
+@noun
+class Law:
+    """What the law of a race needs: S(p), the couplings, and which edges each path has."""
+
+    strengths: Any
+    couplings: Any
+    edges: Any
+    passes: Any  # (edge, path, place): 1 where a path has an edge
+
+    @classmethod
+    def of(cls, found: Race, edges: int) -> Law:
+        passes = (np.arange(edges)[:, None, None] == found.edges).astype(float)
+        return cls(found.strengths, found.couplings, found.edges, passes)
+
+
+def path_strengths(edges: Any, b: Float[Array, "... edge mode"]) -> Float[Array, "... path mode"]:
+    """B of every path: the product of its edges."""
+    return _factors(jnp, edges, b).prod(axis=-2)
+
+
+def _factors(xp: Any, edges: Any, b: Any) -> Any:
+    """(…, path, place, mode): the edges of every path; 1 behind the last."""
+    padded = xp.concatenate([b, xp.ones_like(b[..., :1, :])], axis=-2)
+    return padded[..., edges, :]
+
+
+def slope(law: Law, b: Any, xp: Any = jnp) -> Any:
+    """db/dt of every edge, (edge, mode)."""
+    factors = _factors(xp, law.edges, b)
+    taken = xp.einsum("pajb,jb->pa", law.couplings, factors.prod(axis=1))
+    places = range(factors.shape[1])
+    # Products of the other edges, without dividing by a strength that may be zero.
+    others = [math.prod((factors[:, m] for m in places if m != k), start=xp.ones_like(taken)) for k in places]
+    return xp.einsum("eph,hpm->em", law.passes, xp.stack(others) * (law.strengths - taken))
+
+
+def followed(law: Law, begun: Matrix, times: Matrix) -> Matrix:
+    """B of every path at `times`, (time, path, mode), by SciPy: nothing has to be compiled for a look at it."""
+
+    def field(_: float, flat: Matrix) -> Matrix:
+        return slope(law, flat.reshape(begun.shape), np).ravel()
+
+    ends = (0.0, max(float(times[-1]), 1e-12))
+    found = solve_ivp(field, ends, begun.ravel(), "LSODA", np.minimum(times, ends[1]), rtol=1e-9, atol=1e-13)
+    return _factors(np, law.edges, found.y.T.reshape(-1, *begun.shape)).prod(axis=-2)
+
+
+def coupling_defect(found: Race, strengths: Matrix) -> float:
+    """Largest part of a bracket that is not U_p diag(…) V_pᵀ, relative to all of it; from (time, path, mode).
+
+    Off-diagonal parts couple modes, and parts outside U_p turn the output vectors. While there are neither along the
+    solution, it is the flow itself.
+    """
+    worst = 0.0
+    for p in found.open:
+        left = found.left[p]
+        terms = np.einsum("job,tjb,jbc->toc", found.landing(p), strengths, found.variances[:, p], optimize=True)
+        off = terms - left * np.einsum("oc,toc->tc", left, terms)[:, None, :]
+        size = np.linalg.norm(found.strengths[p]) + np.max(np.linalg.norm(terms, axis=(1, 2)))
+        worst = max(worst, float(np.max(np.linalg.norm(off, axis=(1, 2))) / size) if size > 0 else 0.0)
+    return worst

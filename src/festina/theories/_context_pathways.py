@@ -1,0 +1,163 @@
+"""A gated network read as a common pathway and all subsets of one number of contexts, on equal trees."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._linalg import Modes
+from .._riccati import staircase
+from .._graph import MOST_PATHS
+from .._setup import Setup
+from ..tasks.contextual import contextual
+
+
+@dataclasses.dataclass(frozen=True)
+class Race:
+    """A gated network read as a common pathway and all subsets of one size."""
+
+    items: int
+    contexts: int
+    size: int
+    common: tuple[int, ...]  # its edges, from the input
+    subsets: tuple[tuple[int, ...], ...]
+    members: np.ndarray  # (subset, context): 1 where it is on
+    order: tuple[int, ...]  # of the blocks of gated inputs: number of a subset, or −1 for the common pathway
+    gated_inputs: np.ndarray  # (sample, gated input)
+    context: np.ndarray  # of every sample
+
+
+def read_race(setup: Setup) -> Race | str:
+    """The race that a gated network on a task is, or what it is instead."""
+    net, task = setup.net, setup.task
+    if net.switches or task.x is None:
+        return "gates that change in time" if net.switches else "a task without samples"
+    if net.graph.path_count > MOST_PATHS:
+        return f"{net.graph.path_count} paths"
+    reads, writes = net.columns(task.d_in, task.d_out)
+    paths, openings = net.paths(), net.moments(task).openings
+    if any(len(path.edges) != 2 for path in paths) or len({e for p in paths for e in p.edges}) < 2 * len(paths):
+        return f"{len(paths)} paths that share layers, or do not have two"
+    if any(tuple(writes[path.target]) != tuple(range(task.d_out)) for path in paths):
+        return "pathways that write some of the outputs"
+    everything = [
+        p for p, path in enumerate(paths) if len(reads[path.source]) == task.d_in and np.all(openings[p] == 1)
+    ]
+    rest = [p for p in range(len(paths)) if p not in everything]
+    if len(everything) != 1 or not rest:
+        return f"{len(everything)} common pathways and {len(rest)} others"
+    items = len(reads[paths[rest[0]].source])
+    if any(tuple(reads[paths[p].source]) != tuple(range(items)) for p in rest):
+        return "subsets that see different inputs, or not the first ones"
+    on, context = np.unique(openings[rest], axis=1, return_inverse=True)
+    contexts, size = on.shape[1], int(on[0].sum())
+    all_subsets = len({tuple(row) for row in on}) == len(on) == math.comb(contexts, size)
+    if not (np.isin(on, (0, 1)).all() and np.all(on.sum(axis=1) == size) and all_subsets and 0 < size < contexts):
+        return (
+            f"{len(rest)} pathways on in {', '.join(f'{k:g}' for k in np.unique(on.sum(axis=1)))} of {contexts} groups"
+        )
+    if task.d_in != items + contexts:
+        return f"{items} items and {contexts} contexts on {task.d_in} inputs"
+    shown = np.array([np.argmax(np.sum(np.abs(task.x[context == c, items:]), axis=0)) for c in range(contexts)])
+    column = np.argsort(shown) if len(set(shown)) == contexts else np.arange(contexts)
+    bound = setup.bound().net.plan
+    lands = {e: (w.source, w.opening) for _, ways in bound.ways for w, steps in ways for e, _ in steps}
+    block = {lands[paths[p].edges[1]]: k for k, p in enumerate(rest)} | {lands[paths[everything[0]].edges[1]]: -1}
+    order = tuple(block[b] for b in bound.blocks)
+    z = [task.x if k < 0 else openings[rest[k]][:, None] * task.x[:, :items] for k in order]
+    edges = tuple(tuple(paths[p].edges) for p in rest)
+    return Race(
+        items, contexts, size, tuple(paths[everything[0]].edges), edges, on[:, column], order,
+        np.concatenate(z, axis=1), np.argsort(column)[context],
+    )  # fmt: skip
+
+
+def context_scale(race: Race, task: Any) -> float:
+    return math.sqrt(race.contexts * float(np.mean(np.diag(task.cov_x)[race.items :])))
+
+
+def unlike_trees(race: Race, setup: Setup) -> float:
+    """How far the gated moments are from those of equal trees, relative."""
+    task = setup.bound().task
+    scale = context_scale(race, setup.task)
+    if race.items & (race.items - 1) or task.d_out != (race.contexts + 1) * (2 * race.items - 1) or scale == 0:
+        return math.inf
+    ideal = contextual(race.items, race.contexts, "hierarchy", scale)
+    on = race.members[:, np.repeat(np.arange(race.contexts), race.items)]
+    z = [ideal.x if k < 0 else on[k][:, None] * ideal.x[:, : race.items] for k in race.order]
+    z = np.concatenate(z, axis=1)
+    pairs = [(task.cov_yx, ideal.y.T @ z / len(z)), (task.cov_x, z.T @ z / len(z))]
+    return float(max(np.linalg.norm(seen - wanted) / np.linalg.norm(wanted) for seen, wanted in pairs))
+
+
+def directions(race: Race) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Over blocks of features, for every subset: the whole target û, the rest, and n̂ across û in their plane."""
+    on, rare = race.members, race.size / race.contexts
+    raw = np.concatenate([np.full((len(on), 1), race.size), on], axis=1) / math.sqrt(race.size * (race.size + 1))
+    rest = np.concatenate([np.zeros((len(on), 1)), on - rare], axis=1) / math.sqrt(race.size * (1 - rare))
+    cosine = math.sqrt((1 - rare) / (race.size + 1))
+    return raw, rest, (cosine * raw - rest) / math.sqrt(1 - cosine**2)
+
+
+def in_blocks(blocks: Any, left: Any) -> Any:
+    """u of one tree in all blocks of features, with the weights of `blocks`."""
+    return jnp.einsum("b,om->bom", blocks, left).reshape(-1, left.shape[1])
+
+
+def common_modes(race: Race, scale: float, left: Any, values: Any, right: Any) -> tuple[Modes, Any, Any]:
+    """The modes of the common pathway in order of s, their levels, and which are of items; from the SVD of the tree."""
+    n, contexts = race.items, race.contexts
+    samples, weight = n * contexts, contexts + n * scale**2
+    apart = np.linalg.svd(np.eye(contexts) - 1 / contexts)[0][:, :-1]
+    shared = np.concatenate([[contexts], np.ones(contexts)]) / math.sqrt(contexts * (contexts + 1))
+    root = left[:, 0] * np.sign(right[0, 0])
+    mean = np.concatenate([np.full(n, math.sqrt(contexts / n)), np.full(contexts, scale * math.sqrt(n / contexts))])
+    none = np.zeros((1, contexts - 1))
+    lefts = [
+        np.kron(shared, root)[:, None],
+        np.kron(np.concatenate([none, apart]), root[:, None]),
+        np.kron(shared[:, None], left[:, 1:]),
+    ]
+    rights = [
+        mean[:, None] / math.sqrt(weight),
+        np.concatenate([np.repeat(none, n, axis=0), apart]),
+        np.concatenate([right[1:].T, np.zeros((contexts, n - 1))]),
+    ]
+    squares = [
+        [values[0] ** 2 * (contexts + 1) * weight],
+        np.full(contexts - 1, n * values[0] ** 2 * scale**2),
+        values[1:] ** 2 * contexts * (contexts + 1),
+    ]
+    variances = [[weight], np.full(contexts - 1, n * scale**2), np.full(n - 1, contexts)]
+    level = np.concatenate([[-2], np.full(contexts - 1, -1), tree_levels(n)[1:]])
+    s = np.sqrt(np.concatenate(squares)) / samples
+    order = np.argsort(-s, kind="stable")
+    first_of_level = np.diff(level[order], prepend=level[order[0]]) != 0
+    modes = Modes(
+        np.concatenate(lefts, axis=1)[:, order],
+        np.concatenate(rights, axis=1)[:, order],
+        s[order],
+        np.concatenate(variances)[order] / samples,
+    )
+    return modes, np.cumsum(first_of_level), np.flatnonzero(order >= contexts)
+
+
+def tree_levels(items: int) -> np.ndarray:
+    """The level of every mode of a tree, largest singular value first."""
+    depth = np.arange(items.bit_length())
+    return np.repeat(depth, np.maximum(2**depth // 2, 1))
+
+
+@jax.jit
+def starts(weights: Any, left: Any, right: Any, level: Any) -> Any:
+    """The matrix of effective starts ¼ P⊥(x + y)(x + y)ᵀP⊥ of modes in order of arrival, level by level."""
+    first, last = weights
+    stairs, pivots, _ = staircase((first @ right + last.T @ left).T)
+    level = jnp.asarray(level)
+    own = jnp.where((pivots >= 0) & (level[:, None] == level[jnp.maximum(pivots, 0)]), stairs, 0.0)
+    return 0.25 * own @ own.T
