@@ -23,6 +23,10 @@ NAMES = (
     "riccati_small",
     "phase_map",
     "kernel_distance",
+    "gated_samples",
+    "gated_modes",
+    "gated_race",
+    "gated_xor",
 )
 HEADINGS = ("work", "threads", "rival", "ratio", "target", "reached", "festina", "the rival's")
 

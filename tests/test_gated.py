@@ -716,3 +716,25 @@ def test_a_report_without_gated_nets_has_no_pictures(tmp_path, monkeypatch):
     page = _reproduce.reproduce([name], quick=False, out=tmp_path).page.read_text()
     assert not list(tmp_path.rglob("network-*"))
     assert "Networks" not in page
+
+
+def test_the_norm_of_every_path_is_that_of_its_product_of_layers():
+    net = Gated(
+        {"x": 4, "a": 3, "b": 2, "y": 5}, [("x", "a"), ("a", "b"), ("b", "y"), ("a", "y"), ("x", "a")],
+        node_gates={"b": {"context": [0, 2]}},
+    )  # fmt: skip
+    task = labelled(d_in=4, d_out=5)
+    setup = fs.Setup(task, net, fs.inits.SmallRandom(0.5), times=[0.0])
+    trained = fs.simulate(setup, observe=["path_norm"])
+    w = setup.weights(0)
+    products = [w[2] @ w[1] @ w[0], w[3] @ w[0], w[2] @ w[1] @ w[4], w[3] @ w[4]]
+    np.testing.assert_allclose(trained["path_norm"][0, 0], [np.linalg.norm(product) for product in products])
+    assert list(trained.coordinates["path"]) == [str(path) for path in net.paths()]
+    with pytest.raises(fs.BadInput, match="no gated paths"):
+        fs.simulate(setup.replace(net=fs.nets.DeepLinear(3)), observe=["path_norm"])
+
+
+def test_of_theories_that_fail_those_of_another_kind_of_network_come_last():
+    setup = fs.Setup(fs.tasks.hierarchy(levels=2), fs.nets.DeepLinear(5), fs.inits.SmallRandom(0.5), until=5.0)
+    gated = {"PathDynamics", "NeuralRace", "DisjointPathways", "ContextRace"}
+    assert {entry.name for entry in fs.covering(setup)[-len(gated) :]} == gated

@@ -3,7 +3,7 @@
 The rule of choice: theories whose measured assumptions all hold come first; among them exact ones
 before reductions before limits; then the one with more assumptions, since it says more, before the one with
 fewer; then by name. `covering` lists all in this order, those that do not hold sorted by how many
-assumptions fail.
+assumptions fail; theories whose first assumption fails, the kind of network, come last.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class Coverage:
         return all(assumption.holds or assumption.advisory for assumption in self.assumptions)
 
     def rank(self) -> tuple[Any, ...]:
-        return len(self.failed), _sequence.KINDS.index(self.theory.kind), -len(self.assumptions), self.name
+        # Of another kind of network the other assumptions are not measured, so their number says nothing.
+        other_kind = bool(self.assumptions) and not self.assumptions[0].holds
+        return other_kind, len(self.failed), _sequence.KINDS.index(self.theory.kind), -len(self.assumptions), self.name
 
 
 class Covering(SequenceOfEntries):

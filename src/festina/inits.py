@@ -177,9 +177,10 @@ class SmallRandom(Init):
         scales = jnp.asarray(self.scale)
         if scales.ndim and scales.shape[0] != len(matrices):
             raise BadInput(
-                f"scale has {scales.shape[0]} values", f"one, or one for each of the {len(matrices)} matrices of the net",
+                f"scale has {scales.shape[0]} values",
+                f"one, or one for each of the {len(matrices)} matrices of the net",
                 "match the number of layers or edges",
-            )  # fmt: skip
+            )
         each = iter(jnp.broadcast_to(scales, (len(matrices),)))
         return jax.tree.map(lambda leaf: next(each) * leaf if leaf.ndim == 2 else leaf, normal)
 

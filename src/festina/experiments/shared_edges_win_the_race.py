@@ -40,13 +40,7 @@ REFERENCE = {
     "saxe2022": "race reduction, routing networks",
 }
 QUICK = dict(
-    sharing=(1, 2, 4, 7),
-    starts=(1e-1, 1e-2, 1e-3),
-    deep_starts=(0.2, 0.1, 0.05),
-    seeds=4,
-    lr=0.02,
-    points=120,
-    race=False,
+    sharing=(1, 2, 4), starts=(1e-1, 1e-2, 1e-3), deep_starts=(0.2, 0.1, 0.05), seeds=4, lr=0.02, points=120, race=False
 )
 # Epochs until the first mode of the routing task is half learned, from b₀ = 0.08 at rate 0.02 on the slides' loss.
 EPOCHS = {(1, 1): 625, (2, 1): 491, (4, 1): 378, (7, 1): 302, (10, 1): 260, (7, 2): 151, (7, 4): 76, (7, 7): 44}
@@ -382,17 +376,21 @@ def _draw_deep(axes, data) -> None:
         axes.plot(0, float(one.limit), "*", color=colour, ms=9, clip_on=False)
     axes.set(xlabel="start, b₀", ylabel="growth of private pathways", title="three layers (∗ limit of small starts)")
     axes.set_xlim(left=0)
-    axes.legend(fontsize=8)
+    axes.set_ylim(top=4 * float(data.limit.where(np.isfinite(data.limit)).max()))
+    axes.legend(fontsize=8, ncols=2, loc="upper right")
 
 
 def _draw_epochs(axes, data) -> None:
     alone = data.oracle_pairs == 1
     seven = data.oracle_domains == 7
     axes.loglog(
-        data.oracle_domains[alone], data.epochs[alone], "o-", color=COLOURS[0], lw=1.2, label="against M, K = 1"
+        data.oracle_domains[alone], data.epochs[alone], "o-", color=COLOURS[0], lw=1.2, base=2, label="against M, K = 1"
     )
-    axes.loglog(data.oracle_pairs[seven], data.epochs[seven], "s-", color=COLOURS[1], lw=1.2, label="against K, M = 7")
+    axes.loglog(
+        data.oracle_pairs[seven], data.epochs[seven], "s-", color=COLOURS[1], lw=1.2, base=2, label="against K, M = 7"
+    )
     axes.set(xlabel="domains M, or trained pairs K per domain", ylabel="epochs to half of the first mode")
-    axes.yaxis.set_minor_formatter("{x:g}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:g}")
     axes.set_title("routing network: sharing is speed")
     axes.legend(fontsize=8, loc="lower left")

@@ -12,9 +12,9 @@ is learned through the sense that shows it best, from small random weights too.
 
 The other three advantages of the slides' list are exact laws of the same clock, and not alike. *Fewer layers* take all:
 a rival of three layers stays where it started. *More paths through an edge* act as a stronger correlation: with k paths
-through its first layer a pathway grows √k times as fast, loser ∝ (a₀²)^(1 − 1/√k). A *larger start* wins a share, not the
-race: its odds are the ratio of the starts, at any size of them. An *unbalanced start* is a larger one: layers a₁ and a₂
-count as (a₁ + a₂)²/4 instead of a₁a₂.
+through its first layer a pathway grows √k times as fast, loser ∝ (a₀²)^(1 − 1/√k). A *larger start* wins a share, not
+the race: its odds are the ratio of the starts, at any size of them. An *unbalanced start* is a larger one: layers a₁
+and a₂ count as (a₁ + a₂)²/4 instead of a₁a₂.
 
 The slides show the statement in a picture without numbers; the exponents are derived here. All races are run side by
 side in one network, where they do not touch: each has outputs of its own.
