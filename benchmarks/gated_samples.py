@@ -43,5 +43,5 @@ def claims(mode: str) -> list[Claim]:
     work = f"four gated pathways, {many}"
     return [
         Claim(work, many, few, (few,), most=1.2),
-        Claim(f"{work}, new setup", f"{many}, new setup", few, (f"{few}, new setup",)),
+        Claim(f"{work}, new setup", f"{many}, new setup", f"{few}, new setup", (f"{few}, new setup",), most=1.2),
     ]

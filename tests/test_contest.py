@@ -28,9 +28,7 @@ def test_the_predicted_winner_is_the_one_that_a_relu_network_follows(margin, win
 
 def test_large_steps_are_corrected_for():
     task, scale = fs.tasks.xor(0.0), np.sqrt(4e-8 / 128)
-    table = fs.race(
-        task, {"xor": GATINGS["xor"]}, hidden=128, scale=scale, lr=0.4, until=40, fraction=0.4, check=False
-    )
+    table = fs.race(task, {"xor": GATINGS["xor"]}, hidden=128, scale=scale, lr=0.4, until=40, fraction=0.4, check=False)
     # 64.4 steps by the flow, 68.9 corrected, 68.6 trained.
     steps = float(table["predicted_steps"][0])
     plain = float(table["predicted_time"][0]) / 0.4
@@ -90,3 +88,47 @@ def test_what_cannot_be_raced_is_refused_in_words(arguments, words):
 def test_a_task_without_samples_is_refused():
     with pytest.raises(fs.BadInput, match="without samples"):
         fs.race(fs.tasks.from_moments([[1.0]], [[1.0]]), GATINGS)
+
+
+def test_nobody_wins_a_race_that_ends_too_early():
+    table = fs.race(fs.tasks.xor(1.4), GATINGS, until=1.0, check=False)
+    assert table.attrs["winner"] == ""
+    assert list(table["order"].values) == [0, 0]
+    assert np.all(np.isinf(table["predicted_steps"]))
+
+
+def test_the_last_time_is_long_enough_for_every_candidate_that_can_learn():
+    table = fs.race(fs.tasks.xor(0.0), GATINGS, fraction=1e-3, check=False)
+    assert list(table["order"].values) == [0, 1]  # at no margin the linear gating has nothing to learn from
+    assert table["time"][-1] > table["predicted_time"].sel(candidate="xor")
+    deep = {"deep": [{"on": {"item": [k]}, "width": (6, 6)} for k in range(4)]}
+    assert np.isfinite(fs.race(fs.tasks.xor(1.0), deep, scale=0.1, check=False)["predicted_time"]).all()
+
+
+def test_steps_of_a_candidate_with_two_time_scales_are_those_of_training():
+    task = fs.tasks.contextual(items=4, contexts=3, blocks="hierarchy")
+    doubles = {"doubles": fs.nets.Gated.contexts(subsets=2, items=4, width=100)}
+    table = fs.race(task, doubles, hidden=400, scale=1e-4, lr=0.3, fraction=0.05)
+    flow, trained = table["predicted_time"] / 0.3, table["trained_time"].mean("seed") / 0.3
+    assert abs(table["predicted_steps"] / trained - 1).item() < 0.01
+    assert abs(table["predicted_steps"] / trained - 1).item() < abs(flow / trained - 1).item()
+    assert table["units"].item() == 400
+
+
+@pytest.mark.parametrize(
+    ("task", "candidates", "words"),
+    [
+        ("xor", GATINGS, "a Task"),
+        (fs.tasks.xor(0.0), {"linear": GATINGS["linear"]}, "no correlation"),
+        (fs.tasks.xor(1.0), {"late": [{"on": {"item": [0]}, "begins": 2.0}]}, "gates that stay"),
+    ],
+)
+def test_candidates_that_cannot_start_are_refused(task, candidates, words):
+    with pytest.raises(fs.BadInput, match=words):
+        fs.race(task, candidates, check=False)
+
+
+def test_a_rule_is_told_from_a_pathway_by_the_labels_of_the_task():
+    task = fs.tasks.from_arrays(np.eye(4), np.eye(4), labels={"rank": [0, 0, 1, 1]})
+    table = fs.race(task, {"halves": [{"rank": [0]}, {"rank": [1]}]}, check=False)
+    assert len(table["pathway"]) == 2

@@ -143,3 +143,12 @@ def test_what_a_setup_lacks_is_refused_with_the_reason(name):
         assert "loss" in refusal.value.needed
     else:
         assert fs.simulate(bare, observe=name)[name].shape[:2] == (1, 1)
+
+
+@pytest.mark.parametrize("theory", ["NeuralRace", "DisjointPathways", "PathDynamics"])
+def test_modes_of_paths_are_those_that_theories_of_gated_nets_predict(theory):
+    setup = getattr(fs.theories, theory).example()
+    trained = fs.simulate(setup, observe=["path_modes", "path_norm"])
+    predicted = fs.solve(setup, theory, observe=["path_modes", "path_norm"])
+    for name in ("path_modes", "path_norm"):
+        np.testing.assert_allclose(trained[name][0], predicted[name], atol=1e-7)

@@ -16,8 +16,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +29,7 @@ from ._noun import is_traced, noun, static
 from ._setup import Net
 from ._task import Task
 
+T = TypeVar("T")
 CHUNK = 4096  # samples whose gated inputs are held at once
 
 
@@ -184,6 +185,19 @@ def _placed(matrix: Any, rows: tuple[int, ...], count: int) -> Any:
     return jnp.zeros((count, matrix.shape[1]), matrix.dtype).at[np.asarray(rows)].set(matrix)
 
 
+def _once(find: Callable[[Any, Task], T]) -> Callable[[Any, Task], T]:
+    """Remember what a net has last made of a task: theories, setups and races ask for it many times."""
+
+    @functools.wraps(find)
+    def remembered(net: Any, task: Task) -> T:
+        memory = net.__dict__.setdefault("_last", {})
+        if find.__name__ not in memory or memory[find.__name__][0] is not task:
+            memory[find.__name__] = (task, find(net, task))
+        return memory[find.__name__][1]
+
+    return remembered
+
+
 def gate_values(net: Any, task: Task) -> dict[Any, np.ndarray]:
     """The gates that are not 1 for all samples, by node name or edge number."""
     drawn, count = net.graph, task.samples or 1
@@ -193,6 +207,7 @@ def gate_values(net: Any, task: Task) -> dict[Any, np.ndarray]:
     return {key: gate for key, gate in found.items() if np.any(gate != 1)}
 
 
+@_once
 def opened_edges(net: Any, task: Task) -> set[int]:
     """The edges through which some sample of the task opens a path."""
     reads, writes = net.columns(task.d_in, task.d_out)
@@ -207,6 +222,7 @@ def opened_edges(net: Any, task: Task) -> set[int]:
     return found
 
 
+@_once
 def bind(net: Any, task: Task) -> tuple[Bound, Task]:
     """The network as a linear map of gated inputs, and the task of that map."""
     if is_traced(net, task):
@@ -317,6 +333,7 @@ class PathMoments:
         return "\n".join(["PathMoments(", *lines, ")"])
 
 
+@_once
 def path_moments(net: Any, task: Task) -> PathMoments:
     """The moments of all paths and of all pairs of them."""
     reads, writes = net.columns(task.d_in, task.d_out)

@@ -1,7 +1,7 @@
 """race(): which gating learns first, predicted by theory, and which one a ReLU network follows.
 
-A candidate is a gated network: pathways, and the samples that open each. All candidates start from the same law and
-have as many units as the ReLU network, so that only their gates differ.
+A candidate is a gated network: pathways, and the samples that open each. All start from the same law, and share out
+the units of the ReLU network among their pathways unless they state widths (`units` says how many each has).
 
 For every pathway the table gives the strongest mode of its moments on the target (`s_raw`), on what pathways that are
 always open leave of it (`s_residual`) and its input variance (`variance`, by vᵀΣˣv, never by sorting). A pathway beside
@@ -32,6 +32,8 @@ from .nets._builders import PARTS
 from .rules import GradientDescent, GradientFlow
 
 STEADY = 0.02  # lr × the strongest mode: descent is then close to the flow
+DOUBLINGS = 10  # of the last time, until all candidates that can have learned
+QUANTITIES = ("s_raw", "s_residual", "variance", "head_start", "pathway_time", "always_open")
 
 
 def race(
@@ -55,18 +57,22 @@ def race(
         hidden: units of the ReLU network, shared out among the pathways that state no width.
         scale: standard deviation of all initial weights.
         lr: learning rate; None takes one at which descent is close to the flow.
-        until: the last time; None takes it from the slowest pathway.
+        until: the last time; None takes one at which all candidates that can have learned are predicted to have.
         fraction: a candidate has learned when its loss has fallen to this share of that at the start.
         seeds: how many starts to train.
         check: train the candidates and the ReLU network; if false, predict only.
 
-    The coordinates are `candidate` and `pathway`. `order` ranks the candidates by predicted time, 1 first;
-    `predicted_steps` corrects for the finite step, ln(1 + lr s) in place of lr s. With `check`, `distance` is the mean
-    distance between the losses of a candidate and of the ReLU network, in units of the loss at the start;
-    attrs["winner"] is predicted, attrs["followed"] is the candidate at the smallest distance.
+    The coordinates are `candidate` and `pathway`. `theory` says what predicts a candidate: a closed form where there
+    is one; PathDynamics is no more than the flow of the very weights that seed 0 draws. `order` ranks the candidates by
+    predicted time, 1 first, 0 for those that do not learn in time; `predicted_steps` corrects the time of the slowest
+    pathway for finite steps, in which a mode grows by ln(1 + lr s) and not by lr s. With `check`, `distance` is the
+    mean distance between the losses of a candidate and of the ReLU network, in units of the loss at the start;
+    attrs["winner"] is predicted ("" if nobody learns), attrs["followed"] is the candidate at the smallest distance.
     """
     import xarray
 
+    if not isinstance(task, Task):
+        raise BadInput(f"task is {task!r}", "a Task", "build one with festina.tasks, for example tasks.xor(0.5)")
     nets = _as_nets(task, candidates, whole(hidden, "hidden"))
     fraction = positive(fraction, "fraction")
     if fraction >= 1:
@@ -75,13 +81,26 @@ def race(
         entrant for name, net in nets.items() for entrant in _entrants(name, net, task, positive(scale, "scale"))
     ]
     strongest = max(entrant["s_raw"] for entrant in entrants)
+    if not strongest > 0:
+        raise BadInput(
+            "candidates whose pathways see no correlation between inputs and target",
+            "a gating that leaves something to learn",
+            "gate single samples or contexts apart",
+        )
     rule = GradientDescent(STEADY / strongest if lr is None else lr)
-    slowest = max((e["pathway_time"] for e in entrants if np.isfinite(e["pathway_time"])), default=1.0)
-    horizon = 1.5 * slowest if until is None else positive(until, "until")
+    times = [e["pathway_time"] for e in entrants if np.isfinite(e["pathway_time"])]
+    horizon = positive(until, "until") if until is not None else 1.2 * max(times, default=20 / strongest)
     setups = {name: Setup(task, net, SmallRandom(scale), rule, until=horizon, points=400) for name, net in nets.items()}
+    curves = {name: _predicted(setup) for name, setup in setups.items()}
+    for _ in range(DOUBLINGS if until is None else 0):
+        if not any(_still_learning(setups[name], curve, fraction) for name, curve in curves.items()):
+            break
+        horizon *= 2
+        setups = {name: setup.replace(until=horizon, points=400) for name, setup in setups.items()}
+        curves = {name: _predicted(setup) for name, setup in setups.items()}
     table = xarray.Dataset(coords={"candidate": list(nets)})
     _add_pathways(table, entrants)
-    _add_predictions(table, setups, entrants, fraction)
+    _add_predictions(table, setups, curves, entrants, fraction)
     if check:
         relu = Setup(task, MLP(hidden), SmallRandom(scale), rule, until=horizon, points=400)
         _add_training(table, setups, relu, fraction, whole(seeds, "seeds"))
@@ -98,17 +117,26 @@ def _as_nets(task: Task, candidates: Mapping[str, Any] | None, hidden: int) -> d
         raise BadInput(
             f"candidates = {candidates!r}", "{name: Gated or list of pathways}", 'give {"xor": [{"item": [0]}, …]}'
         )
-    return {
-        str(name): given if isinstance(given, Gated) else Gated.pathways(_with_widths(given, hidden))
+    nets = {
+        str(name): given if isinstance(given, Gated) else Gated.pathways(_with_widths(given, task, hidden))
         for name, given in candidates.items()
     }
+    for name, net in nets.items():
+        if net.switches:
+            raise BadInput(
+                f"candidate {name!r} with gates that change at {net.switches}",
+                "gates that stay: all candidates run from the start",
+                "leave begins and schedules out",
+            )
+    return nets
 
 
-def _with_widths(pathways: Any, hidden: int) -> list[dict[str, Any]]:
+def _with_widths(pathways: Any, task: Task, hidden: int) -> list[dict[str, Any]]:
     listed = list(pathways) if isinstance(pathways, Sequence) and not isinstance(pathways, str) else []
     if not listed:
         raise BadInput(f"a candidate given as {pathways!r}", "a Gated net or a list of pathways", "see Gated.pathways")
-    stated = [p if isinstance(p, Mapping) and set(p) <= set(PARTS) else {"on": p} for p in listed]
+    rule = lambda p: isinstance(p, Mapping) and "on" not in p and set(p) <= set(task.labels or ())  # noqa: E731
+    stated = [p if isinstance(p, Mapping) and set(p) <= set(PARTS) and not rule(p) else {"on": p} for p in listed]
     return [{"width": max(1, hidden // len(stated)), **pathway} for pathway in stated]
 
 
@@ -159,7 +187,10 @@ def _alone(moments: PathMoments, p: int, beside: list[int], start: float, reads:
     _, s, right = _top(moments.cov_yx[p])
     variance = float(right @ moments.cov_x[p, p] @ right)
     time = _half_time(s, variance, start)
-    return {"s_raw": s, "s_residual": np.nan, "variance": variance, "head_start": 0.0, "pathway_time": time}
+    return {
+        "s_raw": s, "s_residual": np.nan, "variance": variance, "head_start": 0.0, "pathway_time": time,
+        "phases": ((s, s, time),),
+    }  # fmt: skip
 
 
 def _behind(moments: PathMoments, p: int, beside: list[int], start: float, reads: Any) -> dict[str, float]:
@@ -173,17 +204,22 @@ def _behind(moments: PathMoments, p: int, beside: list[int], start: float, reads
     along = float(np.linalg.norm(pull))
     cosine = float(direction @ pull / along) if along > 0 else 0.0
     variance = float(right @ cov_x[p, p] @ right)
-    learned = _learned_by(right, moments, p, beside, start, reads)
+    learned, faster = _learned_by(right, moments, p, beside, start, reads)
     head = 2 * (along - s) * learned + 2 * np.log(max((1 + cosine) / 2, 1e-300))
     worth = s > 1e-12 * along and variance > 0 and start > 0
     time = learned + max(0.0, np.log(s / variance / start) - head) / (2 * s) if worth else np.inf
-    return {"s_raw": _top(raw)[1], "s_residual": s, "variance": variance, "head_start": head, "pathway_time": time}
+    return {
+        "s_raw": _top(raw)[1], "s_residual": s, "variance": variance, "head_start": head, "pathway_time": time,
+        "phases": ((faster, along, learned), (s, s, np.inf)),
+    }  # fmt: skip
 
 
-def _learned_by(right: Any, moments: PathMoments, p: int, beside: list[int], start: float, reads: Any) -> float:
-    """When a pathway that is always open has learned the mode whose inputs are most like those of p's mode."""
+def _learned_by(
+    right: Any, moments: PathMoments, p: int, beside: list[int], start: float, reads: Any
+) -> tuple[float, float]:
+    """When a pathway that is always open has learned the mode whose inputs are most like p's mode, and its s."""
     columns = list(reads[moments.paths[p].source])
-    best, when = 0.0, 0.0
+    best, when, strength = 0.0, 0.0, 0.0
     for a in beside:
         source = list(reads[moments.paths[a].source])
         _, values, modes = np.linalg.svd(moments.cov_yx[a], full_matrices=False)
@@ -192,8 +228,9 @@ def _learned_by(right: Any, moments: PathMoments, p: int, beside: list[int], sta
         likeness = np.abs(modes @ spread[source])
         k = int(np.argmax(likeness))
         if likeness[k] > best and values[k] > 0:
-            best, when = float(likeness[k]), _half_time(values[k], modes[k] @ moments.cov_x[a, a] @ modes[k], start)
-    return when
+            best, strength = float(likeness[k]), float(values[k])
+            when = _half_time(strength, modes[k] @ moments.cov_x[a, a] @ modes[k], start)
+    return when, strength
 
 
 def _half_time(s: float, variance: float, start: float) -> float:
@@ -212,23 +249,52 @@ def _add_pathways(table: Any, entrants: list[dict[str, Any]]) -> None:
     names = [f"{e['candidate']}: {e['pathway']}" for e in entrants]
     table.coords["pathway"] = names
     table.coords["of"] = ("pathway", [e["candidate"] for e in entrants])
-    for quantity in ("s_raw", "s_residual", "variance", "head_start", "pathway_time", "always_open"):
+    for quantity in QUANTITIES:
         table[quantity] = ("pathway", [e[quantity] for e in entrants])
 
 
-def _add_predictions(table: Any, setups: dict[str, Setup], entrants: list[dict[str, Any]], fraction: float) -> None:
-    curves = {name: _predicted(setup) for name, setup in setups.items()}
+def _still_learning(setup: Setup, curve: Trajectory, fraction: float) -> bool:
+    """Whether a candidate could learn enough, and has not by the end of the curve."""
+    lowest = float(setup.bound().task.floor())
+    able = lowest < 0.999 * fraction * curve["loss"][0]
+    return able and not np.isfinite(time_to(curve.times, curve["loss"], fraction))
+
+
+def _add_predictions(
+    table: Any, setups: dict[str, Setup], curves: dict[str, Trajectory], entrants: list[dict[str, Any]], fraction: float
+) -> None:
     times = np.array([time_to(curve.times, curve["loss"], fraction) for curve in curves.values()])
     lr = float(next(iter(setups.values())).rule.lr)
-    # The finite step slows a mode s by lr s/ln(1 + lr s); that of the strongest mode stands for all.
-    strength = np.array([max(e["s_raw"] for e in entrants if e["candidate"] == name) for name in setups])
+    slowest = [max((e for e in entrants if e["candidate"] == name), key=lambda e: e["pathway_time"]) for name in setups]
+    learn = np.isfinite(times)
+    table["units"] = ("candidate", [sum(setup.net.hidden) for setup in setups.values()])
     table["theory"] = ("candidate", [curve.source for curve in curves.values()])
     table["predicted_time"] = ("candidate", times)
-    table["predicted_steps"] = ("candidate", times * strength / np.log1p(lr * strength))
-    table["order"] = ("candidate", 1 + np.argsort(np.argsort(times, kind="stable"), kind="stable"))
+    table["predicted_steps"] = ("candidate", [_steps(t, e["phases"], lr) for t, e in zip(times, slowest, strict=True)])
+    table["order"] = ("candidate", np.where(learn, 1 + np.argsort(np.argsort(times, kind="stable"), kind="stable"), 0))
     table.coords["time"] = next(iter(curves.values())).times
     table["predicted_loss"] = (("candidate", "time"), np.stack([curve["loss"] for curve in curves.values()]))
-    table.attrs["winner"] = list(setups)[int(np.argmin(times))]
+    table.attrs["winner"] = list(setups)[int(np.argmin(times))] if learn.any() else ""
+
+
+def _steps(time: float, phases: Any, lr: float) -> float:
+    """A time of the flow in steps. In each phase (s that ends it, s of the pathway, duration) rates are shorter.
+
+    A mode s grows by ln(1 + lr s) per step and not by lr s: the phase lasts longer, and what the pathway gains in it
+    is another, which the next phase has to make up for.
+    """
+    if not np.isfinite(time):
+        return np.inf
+    steps, missing = 0.0, 0.0
+    for ends, own, lasts in phases:
+        spent = min(time, lasts)
+        longer = spent * ends * lr / np.log1p(lr * ends) if ends > 0 else spent
+        longer += missing * lr / np.log1p(lr * own) if own > 0 else 0.0
+        missing = own * spent - np.log1p(lr * own) / lr * longer
+        steps, time = steps + longer / lr, time - spent
+        if time <= 0:
+            break
+    return float(steps)
 
 
 def _predicted(setup: Setup) -> Trajectory:
@@ -240,7 +306,7 @@ def _predicted(setup: Setup) -> Trajectory:
         ("NeuralRace", setup.init),
         ("PathDynamics", setup.init),
     ):
-        candidate = setup.replace(init=start)
+        candidate = setup if start is setup.init else setup.replace(init=start)
         entry = coverage(candidate, name)
         if entry.usable:
             return solve(candidate, name, observe="loss")

@@ -7,34 +7,78 @@ its time until the next one begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ._errors import BadInput, UnknownName
+from ._graph import Graph
 from ._noun import positive, real_array
-from ._task import Task
+from ._task import Task, TaskSequence
 
 SCHEDULE = {"begins", "gates"}
 
 
-def schedule(pieces: Sequence[tuple[float, Any]]) -> dict[str, Any]:
+def schedule(pieces: Iterable[tuple[float, Any]]) -> dict[str, Any]:
     """The gate of each (time, gate) from its time on; before the first time the gate is off.
 
     >>> schedule([(5.0, {"context": [0]})])["begins"]
     (0.0, 5.0)
     """
-    listed: list[Any] = [tuple(piece) if isinstance(piece, (list, tuple)) else () for piece in pieces]
-    if any(len(piece) != 2 for piece in listed):
-        raise BadInput(f"a schedule of {pieces!r}", "(time, gate) pairs", 'give [(0, 1.0), (5, {"context": [0]})]')
+    given: list[Any] = list(pieces) if hasattr(pieces, "__iter__") else [pieces]
+    do = 'give [(0, 1.0), (5, {"context": [0]})]'
+    if any(not isinstance(piece, (list, tuple)) or len(piece) != 2 for piece in given):
+        raise BadInput(f"a schedule of {pieces!r}", "(time, gate) pairs", do)
+    for begin, _ in given:
+        if isinstance(begin, bool) or np.ndim(begin) > 0 or np.asarray(begin).dtype.kind not in "iuf":
+            raise BadInput(f"a schedule with a gate from {begin!r} on", "times that are numbers", do)
+    listed = [(float(begin), gate) for begin, gate in given]
     if listed and listed[0][0] != 0:
         listed = [(0.0, 0.0), *listed]
-    return {"begins": tuple(float(begin) for begin, _ in listed), "gates": tuple(gate for _, gate in listed)}
+    return {"begins": tuple(begin for begin, _ in listed), "gates": tuple(gate for _, gate in listed)}
 
 
 def is_schedule(gate: Any) -> bool:
     return isinstance(gate, Mapping) and set(gate) == SCHEDULE
+
+
+def of_nodes(gates: Any, drawn: Graph) -> dict[str, Any]:
+    """`node_gates` checked, without those that are None."""
+    given = {} if gates is None else gates
+    known = [name for name, _ in drawn.sizes]
+    if not isinstance(given, Mapping):
+        do = 'give node_gates={"h": {"context": [0]}}, or an array over samples in place of the rule'
+        raise BadInput(f"node_gates = {gates!r}", "{node: gate}", do)
+    for name in given:
+        if name not in known:
+            raise UnknownName.among("node in node_gates", name, known)
+    return {name: checked(gate, f"node {name!r}") for name, gate in given.items() if gate is not None}
+
+
+def of_edges(gates: Any, drawn: Graph) -> tuple[Any, ...]:
+    """`edge_gates` checked, one for every edge; None where there is none."""
+    given = {} if gates is None else gates
+    found: list[Any] = [None] * len(drawn.edges)
+    if not isinstance(given, (Mapping, list, tuple)):
+        do = 'give edge_gates={("x", "h"): {"context": [0]}}, or an array over samples in place of the rule'
+        raise BadInput(f"edge_gates = {gates!r}", "{edge: gate}", do)
+    for key, gate in given.items() if isinstance(given, Mapping) else enumerate(given):
+        numbers = [int(key)] if isinstance(key, (int, np.integer)) else _edges_named(key, drawn)
+        for k in numbers:
+            if not 0 <= k < len(found):
+                raise BadInput(f"a gate for edge {k}", f"edges 0 … {len(found) - 1}", "number edges as they are listed")
+            found[k] = checked(gate, f"edge {drawn.edge_name(k)}")
+    return tuple(found)
+
+
+def _edges_named(key: Any, drawn: Graph) -> list[int]:
+    named = tuple(key) if isinstance(key, (list, tuple)) else (key,)
+    numbers = [k for k, edge in enumerate(drawn.edges) if edge == named]
+    if not numbers:
+        listed = [f"{source} → {target}" for source, target in drawn.edges]
+        raise UnknownName.among("edge in edge_gates", " → ".join(map(str, named)), listed)
+    return numbers
 
 
 def checked(gate: Any, where: str) -> Any:
@@ -42,7 +86,13 @@ def checked(gate: Any, where: str) -> Any:
     if gate is None:
         return None
     if is_schedule(gate):
-        begins = real_array(list(gate["begins"]), f"begins of the gate of {where}", ndim=1)
+        begins = real_array(gate["begins"], f"begins of the gate of {where}", ndim=1)
+        if not isinstance(gate["gates"], (list, tuple)):
+            raise BadInput(
+                f"gates of the schedule of {where}: {gate['gates']!r}",
+                "a list with one gate for each time",
+                "build it with festina.nets.Gated.schedule([(0, gate), (5, gate)])",
+            )
         if len(begins) != len(gate["gates"]) or not len(begins) or begins[0] != 0 or np.any(np.diff(begins) <= 0):
             raise BadInput(
                 f"the gate of {where} begins at {begins.tolist()}, with {len(gate['gates'])} gates",
@@ -135,6 +185,41 @@ def _samples(task: Task, where: str) -> int:
             "use tasks.from_arrays(x, y, labels=…), or gates that are numbers",
         )
     return task.samples
+
+
+def one_task(task: Any) -> Task:
+    """The task itself; refused if it is something else."""
+    if isinstance(task, Task):
+        return task
+    needed = "one task: it decides the gates"
+    if isinstance(task, TaskSequence):
+        raise BadInput(f"a gated net on {task!r}", needed, "take one of task.tasks")
+    do = "build one from samples: festina.tasks.from_arrays(x, y, labels={…})"
+    raise BadInput(f"a gated net on {type(task).__name__}, which is no task", needed, do)
+
+
+def refuse_absent_values(
+    node_gates: Mapping[str, Any], edge_gates: Sequence[Any], drawn: Graph, tasks: Sequence[Task]
+) -> None:
+    """Refuse rules on values that no sample of any of the tasks has."""
+    named = [(f"node {name!r}", gate) for name, gate in node_gates.items()]
+    named += [(f"edge {drawn.edge_name(k)}", gate) for k, gate in enumerate(edge_gates) if gate is not None]
+    parts = [(where, part) for where, gate in named for part in (gate["gates"] if is_schedule(gate) else (gate,))]
+    rules = [(where, rule) for where, rule in parts if isinstance(rule, Mapping)]
+    for label in dict.fromkeys(name for _, rule in rules for name in rule):
+        labelled = [task.labels[label] for task in tasks if label in (task.labels or {})]
+        if not labelled:
+            continue  # a name that no task knows is refused where the rule is read
+        occurring = np.unique(np.concatenate(labelled)).tolist()
+        for where, rule in rules:
+            absent = [value for value in rule.get(label, ()) if value not in occurring]
+            if absent:
+                listed = ", ".join(f"{value:g}" for value in occurring[:12]) + (", …" if len(occurring) > 12 else "")
+                raise BadInput(
+                    f"the gate of {where} is on where the label {label!r} is {absent[0]:g}, which no sample has",
+                    f"values of {label!r} that occur: {listed}",
+                    "take the value out of the rule, or build the net for as many contexts or domains as the task has",
+                )
 
 
 def on_from(gate: Any, begins: Any) -> Any:

@@ -7,8 +7,10 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ._errors import BadInput, UnknownName
-from ._noun import whole
+from ._noun import is_traced, whole
 
 MOST_PATHS = 10_000  # more cannot be listed usefully; training and its theory never list them
 
@@ -181,8 +183,12 @@ def graph(nodes: Any, edges: Any, inputs: Any = None, outputs: Any = None) -> Gr
 def _checked_nodes(nodes: Any) -> tuple[tuple[str, Any], ...]:
     pairs = nodes.items() if isinstance(nodes, Mapping) else nodes if isinstance(nodes, (list, tuple)) else ()
     listed: list[Any] = [tuple(node) if isinstance(node, (list, tuple)) else () for node in pairs]
-    if not listed or any(len(node) != 2 or not isinstance(node[0], str) for node in listed):
+    if not listed or any(len(node) != 2 for node in listed):
         raise BadInput(f"nodes = {nodes!r}", "{name: size} of every node", 'give nodes={"x": 3, "h": 8, "y": 2}')
+    for name, size in listed:
+        if not isinstance(name, str):
+            do = f"give nodes={{{str(name)!r}: {size!r}, …}}, and the same text in edges and gates"
+            raise BadInput(f"a node with the name {name!r}", "names of nodes that are text", do)
     names = [name for name, _ in listed]
     if twice := [name for name in names if names.count(name) > 1]:
         raise BadInput(f"node {twice[0]!r} twice", "one size for each node", "give every node a name of its own")
@@ -198,6 +204,37 @@ def _checked_edges(edges: Any, names: Sequence[str]) -> tuple[tuple[str, str], .
             if name not in names:
                 raise UnknownName.among(f"node of edge {tuple(edge)}", name, names)
     return tuple((source, target) for source, target in listed)
+
+
+def checked_weights(weights: Any, graph: Graph, shapes: Sequence[tuple[int, int]]) -> tuple[Any, ...]:
+    """The weights, one matrix of the right shape for every edge."""
+    listed = tuple(weights) if hasattr(weights, "__iter__") and not isinstance(weights, (str, Mapping)) else None
+    needed = f"one (out, in) matrix for each of the {len(shapes)} edges"
+    do = "give [W1, W2, …] in the order of net.edges; setup.weights() draws them"
+    if listed is None or len(listed) != len(shapes):
+        seen = f"weights is {type(weights).__name__}" if listed is None else f"weights as a list of {len(listed)}"
+        raise BadInput(seen, needed, do)
+    for k, (matrix, shape) in enumerate(zip(listed, shapes, strict=True)):
+        seen = _shape(matrix)
+        if seen != shape:
+            raise BadInput(
+                f"weights of edge {graph.edge_name(k)} "
+                + (f"of type {type(matrix).__name__}" if seen is None else f"of shape {seen}"),
+                f"shape {shape}, (out, in)",
+                "transpose them" if seen == shape[::-1] else do,
+            )
+    return listed
+
+
+def _shape(matrix: Any) -> tuple[int, ...] | None:
+    """The shape of an array of numbers; None for anything else."""
+    if is_traced(matrix):
+        return np.shape(matrix)
+    try:
+        array = np.asarray(matrix)
+    except ValueError:  # rows of different lengths
+        return None
+    return array.shape if array.dtype.kind in "biuf" else None
 
 
 def _ordered(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], list[str]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 
 from ._errors import BadInput
 from ._noun import noun
@@ -73,8 +74,27 @@ def descended(net: Any, seen: Moments | Samples, weights: Any, rows: Any = None)
 
 def _loss_of_map(seen: Moments, matrix: Any) -> Any:
     # In this form a vanishing loss keeps its digits; ½ tr Σʸ − … would lose them.
-    error = matrix - seen.target
-    return 0.5 * jnp.sum((error @ seen.cov_x) * error) + seen.floor
+    return _half_square(matrix - seen.target, seen.cov_x) + seen.floor
+
+
+@jax.custom_jvp
+def _half_square(error: Any, cov_x: Any) -> Any:
+    """½ tr(E Σ Eᵀ). Its slope EΣ comes with the value; JAX, which cannot know that Σ is symmetric, would take two."""
+    return 0.5 * jnp.sum((error @ cov_x) * error)
+
+
+def _half_square_slope(primals: Any, tangents: Any) -> Any:
+    (error, cov_x), (moved, turned) = primals, tangents
+    slope = error @ cov_x
+    change = jnp.zeros((), slope.dtype)
+    if not isinstance(moved, SymbolicZero):
+        change += jnp.sum(slope * moved)
+    if not isinstance(turned, SymbolicZero):
+        change += 0.5 * jnp.sum((error @ turned) * error)
+    return 0.5 * jnp.sum(slope * error), change
+
+
+_half_square.defjvp(_half_square_slope, symbolic_zeros=True)
 
 
 def gradient(net: Net, seen: Moments | Samples) -> Callable[[Any, Any], tuple[Any, Any]]:

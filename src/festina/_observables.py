@@ -16,6 +16,7 @@ from ._bound import product
 from ._errors import BadInput, UnknownName
 from ._linalg import level_members
 from ._noun import noun
+from ._race import race
 from ._saddles import distances, saddles
 from ._setup import Setup, TaskSequence
 from .nets.gated import Gated
@@ -33,6 +34,7 @@ class View:
     start: Any = None  # the weights before training
     levels: Any = None  # (level, mode): shares of the modes in each level of equal singular values
     saddles: Any = None
+    path_bases: Any = None  # of the modes of every path: U, V
     tasks: Any = None  # the net, and what the loss is computed from, for every task of a sequence
 
 
@@ -100,6 +102,12 @@ def _path_norms(view: View, weights: Any) -> Any:
 def _unit_sizes(view: View, weights: Any) -> Any:
     incoming, outgoing = weights
     return jnp.linalg.norm(incoming, axis=1) * jnp.linalg.norm(outgoing, axis=0)
+
+
+def _path_modes(view: View, weights: Any) -> Any:
+    """u_kᵀ W_p v_k of every mode of every path's own moments; 0 behind its last mode."""
+    bases = zip(*view.path_bases, view.net.plan.graph.paths(), strict=True)
+    return jnp.stack([jnp.einsum("om,oi,im->m", u, product(weights, path.edges), v) for u, v, path in bases])
 
 
 def _task_losses(view: View, weights: Any) -> Any:
@@ -191,7 +199,8 @@ OBSERVABLES: dict[str, Observable] = {
     "gradient_norm": Observable((), _gradient_norm, turns=True),
     "saddle_distance": _of_map(("saddle",), _saddle_distance, _needs_saddles, ("saddles",)),
     "unit_size": Observable(("hidden",), _unit_sizes, _needs_units),
-    "path_norm": Observable(("path",), _path_norms, _needs_paths),
+    "path_norm": Observable(("path",), _path_norms, _needs_paths, turns=True),
+    "path_modes": Observable(("path", "mode"), _path_modes, _needs_paths, ("path_bases",), turns=True),
     "task_loss": Observable(("task",), _task_losses, _needs_sequence, ("tasks",)),
 }  # fmt: skip
 
@@ -214,14 +223,17 @@ def checked_names(observe: str | Iterable[str] | None, setup: Setup) -> tuple[st
 
 def view_of(setup: Setup, names: Iterable[str]) -> View:
     """What the named observables look at, all but what belongs to a seed: its modes and its start."""
-    task = setup.task
+    bound = setup.bound()
+    task = bound.task
     needs = {need for name in names for need in OBSERVABLES[name].needs}
     known = saddles(task, setup.net) if "saddles" in needs else None
+    found = race(setup.net, setup.task) if "path_bases" in needs else None
     return View(
-        setup.net,
-        _objective.evidence(setup.net, task, full_batch=setup.rule.full_batch),
+        bound.net,
+        _objective.evidence(bound.net, task, full_batch=setup.rule.full_batch),
         x=task.x if "x" in needs else None,
         cov_x=task.cov_x if "cov_x" in needs else None,
         levels=level_members(np.asarray(task.modes().singular_values)) if "levels" in needs else None,
         saddles=None if known is None else (known.modes, np.asarray(known.members, float)),
+        path_bases=None if found is None else (found.left, found.right),
     )

@@ -9,12 +9,7 @@ learn by
 
 with B the product of the edges of a path, B_{p\\e} that of the others, and j the paths that write where p writes. With
 one basis per node the overlaps are diagonal, and this is [jarvis2025, eqs. 6 and 10]; across components they are full
-matrices. It is the flow itself as long as the brackets stay U_p diag(…) V_pᵀ.
-
-The basis of an input node comes from Σʸˣ; where its levels are degenerate, it is turned to diagonalise the Σˣ of the
-component, then the moments of all components, and where even these leave it free, a fixed matrix over the columns
-of x: so components that read the same columns make the same choice. Other nodes follow by what the moments link.
-Variances are paired by vᵀ Σˣ v, never by sorting.
+matrices. It is the flow itself as long as the brackets stay U_p diag(…) V_pᵀ. `festina._race_bases` finds the bases.
 """
 
 from __future__ import annotations
@@ -31,8 +26,8 @@ from scipy.integrate import solve_ivp
 
 from ._bound import PathMoments, path_moments
 from ._graph import Path
-from ._linalg import SAME
 from ._noun import noun
+from ._race_bases import bases_of_components, shared_places
 from ._task import Task
 
 Matrix = np.ndarray
@@ -76,7 +71,7 @@ class Race:
         """(path j, row of p's output, mode of j): what j writes there, 0 for a path that p does not see."""
         found = np.zeros((len(self.left), *self.left[p].shape))
         for j, left in enumerate(self.left):
-            rows, columns = _shared(self.rows[p], self.rows[j])
+            rows, columns = shared_places(self.rows[p], self.rows[j])
             if self.ranks[j] <= self.ranks[p]:
                 found[j][rows] = left[columns]
         return found
@@ -114,12 +109,7 @@ def race(net: Any, task: Task) -> Race:
     paths = moments.paths
     reads, writes = net.columns(task.d_in, task.d_out)
     component = _components(moments)
-    nodes: dict[tuple[int, str], Matrix] = {}
-    everything = _pooled_over_columns(moments, reads, task.d_in)
-    for number in range(max(component) + 1):
-        members = [p for p in range(len(paths)) if component[p] == number and np.any(moments.openings[p])]
-        found = _component_bases(moments, members, reads, everything)
-        nodes |= {(number, node): basis for node, basis in found.items()}
+    nodes = bases_of_components(moments, component, reads, writes, task.d_in)
     count = max(basis.shape[1] for basis in nodes.values())
     nodes = {key: np.pad(basis, ((0, 0), (0, count - basis.shape[1]))) for key, basis in nodes.items()}
 
@@ -144,13 +134,6 @@ def _ranks(ranks_of_edges: Any, paths: Sequence[Path]) -> list[int]:
     return [0 if ranks_of_edges is None else max(ranks_of_edges[k] for k in path.edges) for path in paths]
 
 
-def _shared(rows: Sequence[int], others: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Where two lists hold the same columns: the places in one, and in the other."""
-    place = {column: k for k, column in enumerate(others)}
-    both = [(k, place[column]) for k, column in enumerate(rows) if column in place]
-    return [k for k, _ in both], [k for _, k in both]
-
-
 def _padded_edges(paths: Sequence[Path], count: int) -> Matrix:
     longest = max(len(path.edges) for path in paths)
     return np.array([[*path.edges, *[count] * (longest - len(path.edges))] for path in paths])
@@ -171,138 +154,6 @@ def _components(moments: PathMoments) -> tuple[int, ...]:
     return tuple(
         next((numbers[label[k]] for k in path.edges if k in label), -1) for path in moments.paths
     )  # fmt: skip
-
-
-def _pooled_over_columns(moments: PathMoments, reads: Any, d_in: int) -> Matrix:
-    """Moments of all paths together, over the columns of x."""
-    pool, weight = np.zeros((d_in, d_in)), _generic(len(moments.paths))
-    for p, path in enumerate(moments.paths):
-        where = np.ix_(reads[path.source], reads[path.source])
-        pool[where] += weight[p] * (_unit(moments.cov_yx[p].T @ moments.cov_yx[p]) + _unit(moments.cov_x[p, p]))
-    return pool
-
-
-def _generic(*shape: int) -> Matrix:
-    """Fixed numbers near 1 without pattern: a sum with such weights is degenerate only where all its terms are."""
-    return np.random.default_rng(0).uniform(0.7, 1.3, size=shape)
-
-
-def _unit(matrix: Matrix) -> Matrix:
-    size = np.linalg.norm(matrix, 2)
-    return matrix / size if size > 0 else matrix
-
-
-def _component_bases(
-    moments: PathMoments, members: list[int], reads: dict[str, Any], everything: Matrix
-) -> dict[str, Matrix]:
-    """The bases of the input and output nodes of one component, (size, mode)."""
-    sources = list(dict.fromkeys(moments.paths[p].source for p in members))
-    links = _links(moments, members)
-    sizes = {node: matrix.shape[0] for (node, _), matrices in links.items() for matrix in matrices}
-    from_yx, from_x, together = _pooled_over_nodes(links, sources, sizes)
-    fixed = np.random.default_rng(1).normal(size=everything.shape)
-    bases = {node: np.zeros((size, 0)) for node, size in sizes.items()}
-    while (node := max(sources, key=lambda name: _free(bases[name]))) and _free(bases[node]):
-        where = np.ix_(reads[node], reads[node])
-        operators = [from_yx[node], from_x[node], together[node], everything[where], (fixed + fixed.T)[where]]
-        new = {node: _resolved(_complement(bases[node]), operators, fixed[0][list(reads[node])])}
-        count = new[node].shape[1]
-        _spread(new, links, bases, count)
-        bases = {
-            name: np.concatenate([basis, new.get(name, np.zeros((len(basis), count)))], axis=1)
-            for name, basis in bases.items()
-        }
-    return bases
-
-
-def _free(basis: Matrix) -> int:
-    return basis.shape[0] - int(np.any(basis, axis=0).sum())
-
-
-def _complement(basis: Matrix) -> Matrix:
-    """Orthonormal columns of what the columns of a basis leave out."""
-    if not basis.any():
-        return np.eye(len(basis))
-    left, values, _ = np.linalg.svd(basis)
-    return left[:, int((values > 0.5).sum()) :]
-
-
-def _links(moments: PathMoments, members: list[int]) -> dict[tuple[str, str], list[Matrix]]:
-    """(to, from): the moments between two nodes of a component, both ways; all of its nodes occur."""
-    found: dict[tuple[str, str], list[Matrix]] = {}
-    for p in members:
-        path = moments.paths[p]
-        found.setdefault((path.target, path.source), []).append(moments.cov_yx[p])
-        found.setdefault((path.source, path.target), []).append(moments.cov_yx[p].T)
-        for j in members:
-            found.setdefault((moments.paths[j].source, path.source), []).append(moments.cov_x[j, p])
-    return found
-
-
-def _pooled_over_nodes(
-    links: dict[tuple[str, str], list[Matrix]], sources: list[str], sizes: dict[str, int]
-) -> tuple[dict[str, Matrix], ...]:
-    """Three symmetric matrices at each input node, diagonal in its basis: of Σʸˣ, of Σˣ, and of both.
-
-    A function of all moments as one symmetric matrix over all nodes is diagonal wherever they are, and knows what
-    they say about a node through others.
-    """
-    ends = np.cumsum([0, *sizes.values()])
-    span = {node: slice(a, b) for node, a, b in zip(sizes, ends[:-1], ends[1:], strict=True)}
-    yx, x = np.zeros((2, ends[-1], ends[-1]))
-    for (to, begin), matrices in links.items():
-        weights = _generic(len(matrices))
-        total = sum(weight * matrix for weight, matrix in zip(weights, matrices, strict=True))
-        (x if to in sources and begin in sources else yx)[span[to], span[begin]] += total
-    yx, x = ((pool + pool.T) / 2 for pool in (yx, x))
-    whole = (_of(np.abs, yx), _of(np.exp, _unit(x)), _of(np.exp, _unit(yx) + 0.6 * _unit(x)))
-    return tuple({node: matrix[span[node], span[node]] for node in sources} for matrix in whole)
-
-
-def _of(function: Any, symmetric: Matrix) -> Matrix:
-    values, vectors = np.linalg.eigh(symmetric)
-    return (vectors * function(values)) @ vectors.T
-
-
-def _resolved(columns: Matrix, operators: Sequence[Matrix], side: Matrix) -> Matrix:
-    """Orthonormal columns, turned to diagonalise the first operator, then in each of its levels the next one, …
-
-    All are on one side of the plane orthogonal to `side`.
-    """
-    columns, groups = columns.copy(), [np.arange(columns.shape[1])]
-    for operator in operators:
-        size, finer = np.linalg.norm(operator, 2), []
-        for group in groups:
-            values, turn = np.linalg.eigh(columns[:, group].T @ operator @ columns[:, group])
-            columns[:, group] = columns[:, group] @ turn[:, ::-1]
-            finer += np.split(group, 1 + np.flatnonzero(-np.diff(values[::-1]) > SAME * size))
-        groups = finer
-    return columns * np.where(side @ columns < 0, -1.0, 1.0)
-
-
-def _spread(new: dict[str, Matrix], links: Any, bases: dict[str, Matrix], count: int) -> None:
-    """The vectors of new modes at all nodes that the moments link to where they are known; changes `new`."""
-    growing = True
-    while growing:
-        growing = False
-        for name, basis in bases.items():
-            own = new.get(name, np.zeros((len(basis), count)))
-            linked = [(m, begin) for (to, begin), ms in links.items() if to == name and begin in new for m in ms]
-            if not linked:
-                continue
-            known = np.concatenate([basis, own], axis=1)
-            seen = np.array([_unit(matrix) @ new[begin] for matrix, begin in linked])
-            seen = seen - known @ (known.T @ seen)
-            lengths = np.linalg.norm(seen, axis=1) * ~np.any(own, axis=0)
-            best, length = np.argmax(lengths, axis=0), np.max(lengths, axis=0)
-            fits = np.argsort(-length, kind="stable")[: _free(known)]
-            fresh = np.sort(fits[length[fits] > SAME])
-            if len(fresh):
-                vectors = np.stack([seen[best[a], :, a] / length[a] for a in fresh], axis=1)
-                outer, _, inner = np.linalg.svd(vectors, full_matrices=False)
-                own = own.copy()
-                own[:, fresh] = outer @ inner  # the nearest orthonormal columns
-                new[name], growing = own, True
 
 
 @noun

@@ -113,13 +113,16 @@ def _strongest(xp: Any, candidates: Sequence[Any]) -> Any:
     return xp.where(live, columns / xp.sqrt(xp.where(live, square, 1.0)), 0.0)
 
 
+_staircase = in_double(jax.jit(staircase))  # its parts by themselves take several times longer to compile
+
+
 def effective_layers(xp: Any, found: Race, p: int, weights: Any) -> tuple[Any, Any]:
     """Hidden directions (hidden, mode) and strengths (mode) from which two small random layers seem to start."""
     first, last = (weights[k] for k in found.moments.paths[p].edges)
     values = found.strengths[p]
     order = np.argsort(-values, kind="stable")
     rows = (first @ found.right[p] + last.T @ found.left[p]).T[order]
-    stairs, pivots, basis = in_double(staircase)(rows)
+    stairs, pivots, basis = _staircase(rows)
     drops = -np.diff(values[order]) > SAME * np.max(values)
     level = xp.asarray(np.concatenate([[0], np.cumsum(drops)]))
     own = xp.where((pivots >= 0) & (level[:, None] <= level[xp.maximum(pivots, 0)]), stairs, 0.0)

@@ -110,7 +110,7 @@ def _prepared(
         start = weights if before.start is None else before.start
         bound = setup.bound()
         modes = _modes_of_starts(bound, weights) if "modes" in needs else None
-        view = view_of(bound, names)
+        view = view_of(setup, names)
         view = dataclasses.replace(
             view,
             cov_x=view.cov_x if before.cov_x is None or view.cov_x is None else before.cov_x,

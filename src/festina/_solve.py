@@ -182,7 +182,7 @@ def _derivable(name: str, theory: Theory, setup: Setup) -> bool:
 
 
 def _derived(theory: Theory, setup: Setup, seed: int, name: str, constants: Any, times: np.ndarray) -> Any:
-    view = dataclasses.replace(view_of(setup.bound(), (name,)), modes=setup.modes(seed))
+    view = dataclasses.replace(view_of(setup, (name,)), modes=setup.modes(seed))
     return _read_off(theory, name, constants, view, times)
 
 

@@ -75,7 +75,10 @@ class Task:
 
     def floor(self) -> Any:
         """The lowest loss that a linear map can reach (0 where ⟨‖y‖²⟩ is unknown)."""
-        return np.zeros(()) if self.power is None else _lowest_loss(self.power, self.target(), self.cov_yx)
+        if self.power is None:
+            return np.zeros(())
+        lowest = lowest_loss(self)
+        return (jnp if is_traced(lowest) else np).maximum(lowest, 0.0)  # rounding can bring it below
 
     def __repr__(self) -> str:
         size = "moments only" if self.samples is None else f"{self.samples} samples"
@@ -87,9 +90,10 @@ def _best_map(cov_yx: Any, cov_x: Any) -> Any:
     return cov_yx @ xp.linalg.pinv(cov_x, hermitian=True)
 
 
-def _lowest_loss(power: Any, target: Any, cov_yx: Any) -> Any:
-    xp = jnp if is_traced(power, target, cov_yx) else np
-    return 0.5 * (power - xp.sum(target * cov_yx))
+def lowest_loss(task: Task) -> Any:
+    """½(⟨‖y‖²⟩ − what the best linear map explains); below 0 if the moments are not of the same data."""
+    xp = jnp if is_traced(task.power, task.cov_yx, task.cov_x) else np
+    return 0.5 * (task.power - xp.sum(task.target() * task.cov_yx))
 
 
 @noun

@@ -332,6 +332,7 @@ class Given(Init):
 
     def draw(self, key, net, task):
         wanted = net.shapes(task.d_in, task.d_out)
+        self._refuse_biases(net, wanted)
         leaves = jax.tree.leaves(self.weights)
         shapes = jax.tree.leaves(wanted, is_leaf=is_shape)
         seen = [tuple(leaf.shape) for leaf in leaves]
@@ -343,6 +344,17 @@ class Given(Init):
             )
         structure = jax.tree.structure(wanted, is_leaf=is_shape)
         return jax.tree.unflatten(structure, leaves)
+
+    def _refuse_biases(self, net: Net, wanted: Any) -> None:
+        """Refuse a pair (W, b) where the net has W alone."""
+        for k, (layer, shape) in enumerate(zip(self.weights, wanted, strict=False)):
+            if isinstance(layer, tuple) and is_shape(shape):
+                graph = getattr(net, "graph", None)
+                raise BadInput(
+                    f"{f'layer {k}' if graph is None else f'edge {graph.edge_name(k)}'} has a bias",
+                    f"weights alone: {type(net).__name__} has no biases here",
+                    "give [W1, W2, …] without biases",
+                )
 
 
 def _layer(layer: Any, argument: str) -> Any:

@@ -75,6 +75,13 @@ def gate_shares(activity: np.ndarray, sizes: np.ndarray, contexts: int) -> np.nd
     return np.stack([(sizes * kind).sum(axis=-1) / total for kind in kinds], axis=-1)
 
 
+def majority_share(activity: np.ndarray, sizes: np.ndarray, contexts: int, count: int) -> np.ndarray:
+    """The share of the weight in units that are on for most items of exactly `count` contexts; as `gate_shares`."""
+    on = (activity > 0).reshape(*activity.shape[:-2], contexts, -1, activity.shape[-1])
+    votes = (on.mean(axis=-2) > 0.5).sum(axis=-2)
+    return (sizes * (votes == count)).sum(axis=-1) / sizes.sum(axis=-1)
+
+
 def times_to(times: np.ndarray, losses: np.ndarray, fraction: float) -> np.ndarray:
     """When each of the curves (…, time) falls to a fraction of its start; infinite if it never does."""
     return np.apply_along_axis(lambda loss: time_to(times, loss, fraction), -1, losses)
@@ -105,7 +112,7 @@ def shifted_distance(epochs, losses, others, furthest: int = 80) -> tuple[int, f
     return best, left(best)
 
 
-def fit_closed_form(task, items: int, contexts: int, times, loss) -> dict:
+def fit_closed_form(task, items: int, contexts: int, times, loss, rate: float) -> dict:
     """The closed form from one start for all common modes and one for the rest, by least squares; and with B₀ = a₀."""
     modes = task.modes()
     live = modes.singular_values > 1e-9
@@ -115,11 +122,11 @@ def fit_closed_form(task, items: int, contexts: int, times, loss) -> dict:
     effective = np.full(items - 1, gate_overlap(contexts, contexts - 1) * rest.variance)
 
     def common_loss(starts):
-        left = (s / d)[:, None] - _logistic(times, s, d, starts)
+        left = (s / d)[:, None] - _logistic(times, s, d, starts, rate)
         return 0.5 * np.einsum("k,tkb->bt", d, left**2)
 
     def rest_loss(starts):
-        learned = _logistic(times, rest.residual, effective, starts) * (effective / rest.residual)[:, None]
+        learned = _logistic(times, rest.residual, effective, starts, rate) * (effective / rest.residual)[:, None]
         return 0.5 * (contexts - 1) / (items * contexts) * np.einsum("k,tkb->bt", sigma**2, (1 - learned) ** 2)
 
     centre, reach = np.array([1e-8, 1e-5]), 1e3
@@ -140,9 +147,9 @@ def fit_closed_form(task, items: int, contexts: int, times, loss) -> dict:
     }
 
 
-def _logistic(times, s, d, starts) -> np.ndarray:
-    """Strengths (time, mode, start) of modes of two layers. [jarvis2025, eq. 7]"""
-    decay = np.exp(-2 * s * times[:, None])[..., None]
+def _logistic(times, s, d, starts, rate: float) -> np.ndarray:
+    """Strengths (time, mode, start) of two layers [jarvis2025, eq. 7]; a finite step slows s to ln(1 + lr s)/lr."""
+    decay = np.exp(-2 * np.log1p(rate * s) / rate * times[:, None])[..., None]
     return starts / (decay + (d / s)[:, None] * starts * (1 - decay))
 
 

@@ -1,10 +1,10 @@
-"""Items in contexts are learned in common first, then by pathways that contexts share two by two, in ReLU nets as well.
+"""With features that depend on context, a ReLU network learns like a common pathway beside ones for two contexts each.
 
 Eight items in three contexts have features that are the same everywhere, and features of their own in each context. No
 linear map solves this, since what is own to a context is a product of context and item; a common pathway with pathways
 that are open in two of the contexts each does. It learns by the moments of its paths: `PathDynamics`, from the very
 weights, is the limit of small steps. Trained beside it, a ReLU network has nearly the same loss at all times; pathways
-open in one context each have its loss to a tenth, and then fall behind, and where both kinds compete those for one
+open in one context each have its loss down to a fifth, and then fall behind, and where both kinds compete those for one
 context stay small. Yet what the common pathway leaves cannot tell them apart:
 
     Σʸˣ of a subset of contexts = −Σʸˣ of its complement on the residual, so that their singular values are the same
@@ -15,9 +15,10 @@ learned.
 **What does not reproduce.** The moments of these contexts are not diagonal in one basis (commutator 0.047), so that
 the reduction to modes, assumption 2.1.1, is only near the truth. The ReLU network has the loss of such a gated network
 and not its gates: as it solves the task, nearly all of its weight comes to be in units that are on for some items of a
-context and off for others. Table 1 gives starts of 10⁻⁷; curves as in figure 4 need 0.005/700, with 10⁻⁷ the first drop
-is 150 epochs later. There, pathways for contexts started twice as large as the common one, and were trained behind it
-(sequential), which matters little; with equal starts they are late at the end.
+context and off for others; only by majority most of it is for two contexts. Table 1 gives starts of 10⁻⁷; curves as in
+figure 4 need 0.005/700, with 10⁻⁷ the first drop is near epoch 500 in place of 340. Pathways for contexts started ahead
+there, with weights twice those of the common one: with equal starts they are late in the end. That they were trained
+behind it (sequential) matters little.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from . import _contexts
 from ._contexts import EPOCHS, RATE
 
 REFERENCE = {"saxe_slides": "“Context-dependent processing”", "jarvis2025": "section 4, figure 4"}
-QUICK = dict(lr=0.01, every=50, seeds=1, thorough=False)
+QUICK = dict(lr=0.01, seeds=1, thorough=False)
 CONTEXTS, ITEMS = 3, 8
 # Singular values on the residual of the pathways that are off in context 1, 2 and 3, by an independent computation.
 RESIDUAL = (
@@ -80,8 +81,9 @@ def run(
         "two contexts": switched(2),
         "one context": switched(1),
         "two contexts, ahead": switched(2, ahead),
+        "one context, ahead": switched(1, ahead),
     }
-    compared = ["two contexts", "one context", "two contexts, ahead"]
+    compared = [name for name in setups if name.endswith(("context", "contexts", "ahead"))]
     if thorough:
         setups |= {
             "one and two contexts, ahead": switched((1, 2), ahead),
@@ -117,6 +119,10 @@ def run(
             "share": (
                 ("seed", "time", "kind"),
                 _contexts.gate_shares(free["representation"], free["unit_size"], CONTEXTS),
+            ),
+            "majority": (
+                ("seed", "time"),
+                _contexts.majority_share(free["representation"], free["unit_size"], CONTEXTS, 2),
             ),
             "on": (("shown", "sample", "hidden"), on.astype(np.int8)),
             "expected_delay": ((), np.log(scale / small) * rate / np.log1p(rate * task.spectrum()[0]) / per_epoch),
@@ -175,12 +181,12 @@ def claims(result: Result) -> list[Claim]:
             f"… largest distance, after a shift of {shift} epochs", after, 0.04, source="paper",
         ),
         Claim.at_most(
-            "… and better than one-context pathways, equal starts: ratio of mean distances",
-            mean["two contexts"] / mean["one context"], 0.6, source="paper",
+            "… and even without a start ahead better than one-context pathways with it: ratio of mean distances",
+            mean["two contexts"] / mean["one context, ahead"], 0.6, source="paper",
         ),
         Claim.at_least(
             "… which need more epochs to a tenth of the loss than ReLU: by a factor",
-            tenth["one context"] / tenth["ReLU"], 1.2,
+            tenth["one context, ahead"] / tenth["ReLU"], 1.2,
         ),
         Claim.at_most(
             "On the residual pathways have the stated singular values: largest gap (of four decimals)",
@@ -201,6 +207,10 @@ def claims(result: Result) -> list[Claim]:
         Claim.at_least(
             "… in the end nearly all are on for some items of a context only: share",
             float(share.sel(kind="some items only")[-1]), 0.9,
+        ),
+        Claim.at_least(
+            "… where most items count, most of the weight is for two contexts: share at epoch 8000",
+            _at(data.majority.mean("seed"), 8000), 0.6, source="paper",
         ),
         Claim.at_least(
             "ReLU units come to be on in two whole contexts: largest share after epoch 1000",
@@ -230,7 +240,7 @@ def _thorough_claims(data, gated) -> list[Claim]:
         Claim.at_most("… which is near at this rate: mean distance / first loss", float(data.gap[0]), 0.002),
         Claim.at_most(
             "Beside pathways for two contexts those for one stay small: largest norm over their least",
-            float(norms.sel(size=1).max() / norms.sel(size=2).min()), 0.15, source="paper",
+            float(norms.sel(size=1).max() / norms.sel(size=2).min()), 0.2, source="paper",
         ),
         Claim.at_most(
             "Joint and sequential training differ little: largest distance / first loss",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from .. import _gating
 from .._errors import BadInput, UnknownName
@@ -15,16 +17,17 @@ TRAININGS = ("joint", "sequential")
 PARTS = ("on", "width", "sees", "writes", "begins", "rank", "name")
 
 
-def pathways_as_graph(pathways: Sequence[Any], training: str) -> dict[str, Any]:
+def pathways_as_graph(pathways: Iterable[Any], training: str) -> dict[str, Any]:
     """The arguments of Gated for chains of layers side by side; see `Gated.pathways`."""
     if training not in TRAININGS:
         raise UnknownName.among("training", training, TRAININGS)
-    if isinstance(pathways, (str, Mapping)) or not hasattr(pathways, "__iter__") or not list(pathways):
+    listed = list(pathways) if _is_list(pathways) else []
+    if not listed:
         raise BadInput(f"pathways = {pathways!r}", "a list of pathways", 'give [{"on": {"context": [0]}, "width": 8}]')
     nodes: dict[str, Any] = {}
     columns: dict[str, dict[str, Any]] = {"inputs": {}, "outputs": {}}
     edges, node_gates, edge_gates, ranks = [], {}, {}, []
-    for number, pathway in enumerate(pathways):
+    for number, pathway in enumerate(listed):
         part = _checked_pathway(pathway, number)
         name = part["name"]
         source = _end(nodes, columns["inputs"], part["sees"], "x", "inputs")
@@ -111,20 +114,40 @@ def context_pathways(
 
 
 def _listed_subsets(subsets: Any, contexts: int) -> list[tuple[int, ...]]:
-    sizes = subsets if isinstance(subsets, (list, tuple, range)) else [subsets]
+    """All subsets of the given sizes, and those that are listed one by one."""
+    given = subsets.tolist() if hasattr(subsets, "tolist") else subsets
+    several = _is_list(given)
+    entries = list(given) if several else [given]
     found = []
-    for size in sizes:
-        if isinstance(size, (list, tuple, range)):
-            found.append(tuple(sorted(whole(context, "context of a subset", least=0) for context in size)))
+    for entry in entries:
+        if _is_list(entry):
+            found.append(_checked_subset(tuple(entry), contexts))
+        elif _is_whole(entry) and 1 <= entry <= contexts:
+            found += itertools.combinations(range(contexts), int(entry))
         else:
-            found += itertools.combinations(range(contexts), whole(size, "subsets"))
-    for subset in found:
-        if not subset or subset[-1] >= contexts or len(set(subset)) != len(subset):
-            needed = f"different contexts among 0 … {contexts - 1}"
-            raise BadInput(f"subset {subset} of {contexts} contexts", needed, "change subsets=, or raise contexts=")
+            seen = f"subsets = {subsets!r}" + (f", with {entry!r} among them" if several else "")
+            needed = f"sizes from 1 to {contexts}, the number of contexts, or a list of subsets"
+            raise BadInput(seen, needed, "give subsets=2, (1, 2) or [(0, 1)]")
     if not found:
         raise BadInput(f"subsets = {subsets!r}", f"sizes from 1 to {contexts}", "give subsets=2, (1, 2) or [(0, 1)]")
     return found
+
+
+def _checked_subset(subset: tuple[Any, ...], contexts: int) -> tuple[int, ...]:
+    known = all(_is_whole(context) and 0 <= context < contexts for context in subset)
+    if not subset or not known or len(set(subset)) != len(subset):
+        needed = f"different contexts among 0 … {contexts - 1}"
+        raise BadInput(f"subset {subset} of {contexts} contexts", needed, "change subsets=, or raise contexts=")
+    return tuple(sorted(int(context) for context in subset))
+
+
+def _is_list(value: Any) -> bool:
+    """True for whatever has one entry after the other, but text and dicts."""
+    return hasattr(value, "__iter__") and not isinstance(value, (str, Mapping))
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
 
 
 def routing_graph(inputs: int, outputs: int, trained: Any, items: int, features: int, hidden: int) -> dict[str, Any]:

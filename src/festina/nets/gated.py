@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
@@ -32,8 +32,8 @@ from .._bound import (
     path_moments,
     written,
 )
-from .._errors import BadInput, UnknownName
-from .._graph import Graph, Path, graph
+from .._errors import BadInput
+from .._graph import Graph, Path, checked_weights, graph
 from .._noun import noun, static, whole
 from .._setup import Net
 from .._task import Task
@@ -74,8 +74,8 @@ class Gated(Net):
         values = {
             "nodes": drawn.sizes,
             "edges": drawn.edges,
-            "node_gates": _gates_of_nodes(self.node_gates, drawn),
-            "edge_gates": _gates_of_edges(self.edge_gates, drawn),
+            "node_gates": _gating.of_nodes(self.node_gates, drawn),
+            "edge_gates": _gating.of_edges(self.edge_gates, drawn),
             "inputs": _columns(self.inputs, drawn, drawn.inputs, "inputs"),
             "outputs": _columns(self.outputs, drawn, drawn.outputs, "outputs"),
             "ranks": _checked_ranks(self.ranks, drawn),
@@ -103,15 +103,20 @@ class Gated(Net):
         return _gating.switch_times((*self.node_gates.values(), *self.edge_gates))
 
     def at_time(self, time: float) -> Gated:
-        """The net with the gates that its schedules have at `time`."""
-        return dataclasses.replace(
+        """The net with the gates that its schedules have at `time`.
+
+        It is a part of a run: what its rules miss on a task is not refused, another task or time may have it.
+        """
+        stretch = dataclasses.replace(
             self,
             node_gates={name: _gating.at_time(gate, time) for name, gate in self.node_gates.items()},
             edge_gates=tuple(_gating.at_time(gate, time) for gate in self.edge_gates),
         )
+        object.__setattr__(stretch, "_is_stretch", True)
+        return stretch
 
     @staticmethod
-    def schedule(pieces: Sequence[tuple[float, Any]]) -> dict[str, Any]:
+    def schedule(pieces: Iterable[tuple[float, Any]]) -> dict[str, Any]:
         """A gate that changes in time, from (time, gate) pairs; off before the first of them."""
         return _gating.schedule(pieces)
 
@@ -133,6 +138,9 @@ class Gated(Net):
         return reads, writes
 
     def fits(self, tasks):
+        if self.__dict__.get("_is_stretch"):
+            return
+        _gating.refuse_absent_values(self.node_gates, self.edge_gates, self.graph, tasks)
         stretches = [self.at_time(time) for time in (0.0, *self.switches)]
         opened = set().union(*(opened_edges(net, task) for net in stretches for task in tasks))
         if len(opened) == len(self.edges):
@@ -158,11 +166,11 @@ class Gated(Net):
         return dataclasses.replace(self, node_gates=node_gates, edge_gates=tuple(map(kept, self.edge_gates)))
 
     def bound(self, task):
-        return bind(self, task)
+        return bind(self, _gating.one_task(task))
 
     def on(self, task: Task) -> Gated:
         """The net with its gates as arrays over the samples of `task`."""
-        full = gate_values(self, task)
+        full = gate_values(self, _gating.one_task(task))
         if task.samples is None:  # all gates are numbers, and hold for any rows
             return self
         ones = np.ones(task.samples)
@@ -194,11 +202,12 @@ class Gated(Net):
 
     def moments(self, task: Task) -> PathMoments:
         """Σʸˣ(p) = ⟨g_p y xᵀ⟩ and Σˣ(j, p) = ⟨g_j x xᵀ g_p⟩ of every path and pair of paths. [jarvis2025, eq. 4]"""
-        return path_moments(self, task)
+        return path_moments(self, _gating.one_task(task))
 
-    def gradient(self, task: Task, weights: Sequence[Any]) -> tuple[Any, ...]:
+    def gradient(self, task: Task, weights: Iterable[Any]) -> tuple[Any, ...]:
         """∂loss/∂W of every edge, summed over paths. [jarvis2025, eqs. 3 and 8]"""
-        return path_gradient(self, task, weights)
+        shapes = self.shapes(_gating.one_task(task).d_in, task.d_out)
+        return path_gradient(self, task, checked_weights(weights, self.graph, shapes))
 
     def _width_of_outputs(self, weights: Any) -> int:
         drawn = self.graph
@@ -207,7 +216,7 @@ class Gated(Net):
         return 1 + max(map(max, _dealt(self.outputs, drawn, drawn.outputs, sys.maxsize, "outputs").values()))
 
     @classmethod
-    def pathways(cls, pathways: Sequence[Any], *, training: str = "joint") -> Gated:
+    def pathways(cls, pathways: Iterable[Any], *, training: str = "joint") -> Gated:
         """Chains of layers side by side, one per pathway. Each is a dict of
 
         - `on`: the gate of the pathway (default: always on);
@@ -249,8 +258,9 @@ class Gated(Net):
     ) -> Gated:
         """An encoder for each input domain, a decoder for each output domain, and a hidden layer that all share.
 
-        For `tasks.routing(domains, trained)`: gates follow its labels `source` and `target`. The paths are those of
-        all pairs of domains; only `trained` of them per input domain are open on the trained samples.
+        For `tasks.routing(domains, trained)`: gates follow its labels `source` and `target`. The net has a path for
+        every pair of domains. Which pairs are trained is decided by the samples of the task alone: `trained` is only
+        checked against `outputs`, and changes nothing in the net.
         """
         return cls(**routing_graph(inputs, outputs, trained, items, features, hidden))
 
@@ -258,7 +268,7 @@ class Gated(Net):
         """A picture of the graph with its gates; returns the matplotlib Axes. With a task, gates show its samples."""
         from .._draw import draw_graph
 
-        return draw_graph(self, task, ax)
+        return draw_graph(self, task if task is None else _gating.one_task(task), ax)
 
     def __repr__(self) -> str:
         nodes = ", ".join(f"{name} {'·' if size is None else size}" for name, size in self.nodes)
@@ -340,39 +350,6 @@ def _dealt(stated: Any, drawn: Graph, names: tuple[str, ...], count: int, argume
             "change the sizes, or say which columns each has with inputs={name: columns}",
         )
     return dealt
-
-
-def _gates_of_nodes(gates: Any, drawn: Graph) -> dict[str, Any]:
-    known = [name for name, _ in drawn.sizes]
-    if not isinstance(gates or {}, Mapping):
-        raise BadInput(f"node_gates = {gates!r}", "{node: gate}", 'give node_gates={"h": {"context": [0]}}')
-    for name in gates or {}:
-        if name not in known:
-            raise UnknownName.among("node in node_gates", name, known)
-    return {name: _gating.checked(gate, f"node {name!r}") for name, gate in (gates or {}).items() if gate is not None}
-
-
-def _gates_of_edges(gates: Any, drawn: Graph) -> tuple[Any, ...]:
-    found: list[Any] = [None] * len(drawn.edges)
-    if not isinstance(gates or (), (Mapping, list, tuple)):
-        raise BadInput(f"edge_gates = {gates!r}", "{edge: gate}", 'give edge_gates={("x", "h"): {"context": [0]}}')
-    pairs = gates.items() if isinstance(gates, Mapping) else enumerate(gates or ())
-    for key, gate in pairs:
-        numbers = [int(key)] if isinstance(key, (int, np.integer)) else _edges_named(key, drawn)
-        for k in numbers:
-            if not 0 <= k < len(found):
-                raise BadInput(f"a gate for edge {k}", f"edges 0 … {len(found) - 1}", "number edges as they are listed")
-            found[k] = _gating.checked(gate, f"edge {drawn.edge_name(k)}")
-    return tuple(found)
-
-
-def _edges_named(key: Any, drawn: Graph) -> list[int]:
-    named = tuple(key) if isinstance(key, (list, tuple)) else (key,)
-    numbers = [k for k, edge in enumerate(drawn.edges) if edge == named]
-    if not numbers:
-        listed = [f"{source} → {target}" for source, target in drawn.edges]
-        raise UnknownName.among("edge in edge_gates", " → ".join(map(str, named)), listed)
-    return numbers
 
 
 def _checked_ranks(ranks: Any, drawn: Graph) -> tuple[int, ...] | None:

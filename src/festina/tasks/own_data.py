@@ -11,6 +11,7 @@ import numpy as np
 from .._errors import BadInput
 from .._noun import is_traced, real_array
 from .._setup import Task
+from .._task import lowest_loss
 
 Names = Sequence[str] | None
 
@@ -101,9 +102,9 @@ def _possible(task: Task, cov_y: Any) -> None:
             "cov_yx in the row space of cov_x, as for any data",
             "compute both moments from the same samples",
         )
-    if cov_y is not None and task.floor() < -close * np.trace(cov_y):
+    if cov_y is not None and lowest_loss(task) < -close * np.trace(cov_y):
         raise BadInput(
-            f"cov_y explains less than cov_yx does: the lowest loss would be {task.floor():.3g}",
+            f"cov_y explains less than cov_yx does: the lowest loss would be {lowest_loss(task):.3g}",
             "cov_y of the same data as cov_yx",
             "compute all moments from the same samples",
         )
@@ -134,6 +135,12 @@ def _labels(labels: Any, count: int) -> dict[str, Any] | None:
     for name, values in labels.items():
         if not isinstance(name, str):
             raise BadInput(f"a label with the name {name!r}", "a text as the name of a label", f"use {str(name)!r}")
+        if _is_text(values):
+            raise BadInput(
+                f"label {name!r} is {type(values).__name__} of text, such as {str(values[0])!r}",
+                "one number for every sample",
+                f"number them: numpy.unique({name}, return_inverse=True)[1]",
+            )
         numbers = real_array(values, f"label {name!r}", ndim=1)
         if len(numbers) != count:
             raise BadInput(
@@ -143,6 +150,11 @@ def _labels(labels: Any, count: int) -> dict[str, Any] | None:
             )
         checked[name] = numbers
     return checked or None
+
+
+def _is_text(values: Any) -> bool:
+    listed = values if isinstance(values, (list, tuple, np.ndarray)) else ()
+    return len(listed) > 0 and all(isinstance(value, (str, bytes)) for value in listed)
 
 
 def _names(names: Names, count: int, argument: str) -> tuple[str, ...] | None:

@@ -12,13 +12,14 @@ import numpy as np
 
 from .._linalg import Modes
 from .._riccati import staircase
-from .._graph import MOST_PATHS
 from .._setup import Setup
 from ..tasks.contextual import contextual
 
+MOST_PATHS = 500  # a race of more is none
+
 
 @dataclasses.dataclass(frozen=True)
-class Race:
+class ContextPathways:
     """A gated network read as a common pathway and all subsets of one size."""
 
     items: int
@@ -28,17 +29,22 @@ class Race:
     subsets: tuple[tuple[int, ...], ...]
     members: np.ndarray  # (subset, context): 1 where it is on
     order: tuple[int, ...]  # of the blocks of gated inputs: number of a subset, or −1 for the common pathway
-    gated_inputs: np.ndarray  # (sample, gated input)
-    context: np.ndarray  # of every sample
 
 
-def read_race(setup: Setup) -> Race | str:
-    """The race that a gated network on a task is, or what it is instead."""
+def read_race(setup: Setup) -> ContextPathways | str:
+    """The race that a gated network on a task is, or what it is instead; read once."""
+    memory = setup.__dict__.setdefault("_memory", {})
+    if "read race" not in memory:
+        memory["read race"] = _read(setup)
+    return memory["read race"]
+
+
+def _read(setup: Setup) -> ContextPathways | str:
     net, task = setup.net, setup.task
     if net.switches or task.x is None:
         return "gates that change in time" if net.switches else "a task without samples"
-    if net.graph.path_count > MOST_PATHS:
-        return f"{net.graph.path_count} paths"
+    if net.graph.depth != 2 or net.graph.path_count > MOST_PATHS:
+        return f"{net.graph.path_count} paths of up to {net.graph.depth} layers"
     reads, writes = net.columns(task.d_in, task.d_out)
     paths, openings = net.paths(), net.moments(task).openings
     if any(len(path.edges) != 2 for path in paths) or len({e for p in paths for e in p.edges}) < 2 * len(paths):
@@ -54,10 +60,15 @@ def read_race(setup: Setup) -> Race | str:
     items = len(reads[paths[rest[0]].source])
     if any(tuple(reads[paths[p].source]) != tuple(range(items)) for p in rest):
         return "subsets that see different inputs, or not the first ones"
-    on, context = np.unique(openings[rest], axis=1, return_inverse=True)
+    if not np.isin(openings[rest], (0, 1)).all():
+        return "gates that are neither on nor off"
+    # Samples by the subsets that they open, as one number each: quick for any number of samples.
+    codes = np.exp2(np.arange(len(rest))) @ openings[rest]
+    _, first, context = np.unique(codes, return_index=True, return_inverse=True)
+    on = openings[rest][:, first]
     contexts, size = on.shape[1], int(on[0].sum())
     all_subsets = len({tuple(row) for row in on}) == len(on) == math.comb(contexts, size)
-    if not (np.isin(on, (0, 1)).all() and np.all(on.sum(axis=1) == size) and all_subsets and 0 < size < contexts):
+    if not (np.all(on.sum(axis=1) == size) and all_subsets and 0 < size < contexts):
         return (
             f"{len(rest)} pathways on in {', '.join(f'{k:g}' for k in np.unique(on.sum(axis=1)))} of {contexts} groups"
         )
@@ -69,19 +80,15 @@ def read_race(setup: Setup) -> Race | str:
     lands = {e: (w.source, w.opening) for _, ways in bound.ways for w, steps in ways for e, _ in steps}
     block = {lands[paths[p].edges[1]]: k for k, p in enumerate(rest)} | {lands[paths[everything[0]].edges[1]]: -1}
     order = tuple(block[b] for b in bound.blocks)
-    z = [task.x if k < 0 else openings[rest[k]][:, None] * task.x[:, :items] for k in order]
     edges = tuple(tuple(paths[p].edges) for p in rest)
-    return Race(
-        items, contexts, size, tuple(paths[everything[0]].edges), edges, on[:, column], order,
-        np.concatenate(z, axis=1), np.argsort(column)[context],
-    )  # fmt: skip
+    return ContextPathways(items, contexts, size, tuple(paths[everything[0]].edges), edges, on[:, column], order)
 
 
-def context_scale(race: Race, task: Any) -> float:
+def context_scale(race: ContextPathways, task: Any) -> float:
     return math.sqrt(race.contexts * float(np.mean(np.diag(task.cov_x)[race.items :])))
 
 
-def unlike_trees(race: Race, setup: Setup) -> float:
+def unlike_trees(race: ContextPathways, setup: Setup) -> float:
     """How far the gated moments are from those of equal trees, relative."""
     task = setup.bound().task
     scale = context_scale(race, setup.task)
@@ -95,7 +102,7 @@ def unlike_trees(race: Race, setup: Setup) -> float:
     return float(max(np.linalg.norm(seen - wanted) / np.linalg.norm(wanted) for seen, wanted in pairs))
 
 
-def directions(race: Race) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def directions(race: ContextPathways) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Over blocks of features, for every subset: the whole target û, the rest, and n̂ across û in their plane."""
     on, rare = race.members, race.size / race.contexts
     raw = np.concatenate([np.full((len(on), 1), race.size), on], axis=1) / math.sqrt(race.size * (race.size + 1))
@@ -109,7 +116,7 @@ def in_blocks(blocks: Any, left: Any) -> Any:
     return jnp.einsum("b,om->bom", blocks, left).reshape(-1, left.shape[1])
 
 
-def common_modes(race: Race, scale: float, left: Any, values: Any, right: Any) -> tuple[Modes, Any, Any]:
+def common_modes(race: ContextPathways, scale: float, left: Any, values: Any, right: Any) -> tuple[Modes, Any, Any]:
     """The modes of the common pathway in order of s, their levels, and which are of items; from the SVD of the tree."""
     n, contexts = race.items, race.contexts
     samples, weight = n * contexts, contexts + n * scale**2

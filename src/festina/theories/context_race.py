@@ -53,14 +53,14 @@ import numpy as np
 from scipy.special import gamma
 
 from .. import _chain
-from .._errors import BadInput
+from .._errors import BadInput, NoTheory
 from .._linalg import Modes, eigenvectors_within
 from .._noun import noun, static, whole
 from .._precision import in_double
 from .._setup import Setup
 from ..tasks.hierarchy import hierarchy_block
 from ._context_pathways import (
-    Race,
+    ContextPathways,
     common_modes,
     context_scale,
     directions,
@@ -178,7 +178,7 @@ def _checked(contexts: int, size: int) -> tuple[int, int]:
 
 
 @noun
-class RaceConstants:
+class ContextConstants:
     """Modes of the common pathway, then those of the subsets: how fast, from where, towards what; and the vectors."""
 
     common: Modes
@@ -189,7 +189,6 @@ class RaceConstants:
     effective: Any
     values: Any  # σ of the item modes
     starts: Any  # (subset, mode, mode): effective ones
-    gated_inputs: Any
     contexts: Any
     order: tuple[int, ...] = static()
 
@@ -200,7 +199,7 @@ class RaceConstants:
 
 
 @in_double
-def _constants(race: Race, scale: float, weights: Any) -> RaceConstants:
+def _constants(race: ContextPathways, scale: float, weights: Any) -> ContextConstants:
     n, contexts = race.items, race.contexts
     tree_left, values, tree_right = np.linalg.svd(hierarchy_block(n), full_matrices=False)
     tree_level = tree_levels(n)
@@ -229,7 +228,7 @@ def _constants(race: Race, scale: float, weights: Any) -> RaceConstants:
     heads = factor[:, None] * jnp.mean(each, axis=0) * factor
     second = eigenvectors_within(jnp.asarray(tree_level[1:]), heads)
     overlap = gate_overlap(contexts, race.size)
-    return RaceConstants(
+    return ContextConstants(
         common,
         jnp.stack([in_blocks(blocks, left @ second) for blocks in rest]),
         right @ second,
@@ -238,18 +237,17 @@ def _constants(race: Race, scale: float, weights: Any) -> RaceConstants:
         jnp.concatenate([begun, jnp.einsum("km,kl,lm->m", second, heads, second)]),
         jnp.asarray(values[1:]),
         each,
-        jnp.asarray(race.gated_inputs),
         float(contexts),
         race.order,
     )
 
 
-def _split(constants: RaceConstants, strengths: Any) -> tuple[Any, Any]:
+def _split(constants: ContextConstants, strengths: Any) -> tuple[Any, Any]:
     count = len(constants.rates) - len(constants.values)
     return strengths[..., :count], strengths[..., count:]
 
 
-def _loss(constants: RaceConstants, strengths: Any) -> Any:
+def _loss(constants: ContextConstants, strengths: Any) -> Any:
     common, rest = _split(constants, constants.learned - strengths)
     left = jnp.sum(_split(constants, constants.variances)[0] * common**2, axis=-1)
     # All subsets together leave (C−1)σ²(1 − B/B∞)² of a sum over samples, of which there are nC.
@@ -258,15 +256,11 @@ def _loss(constants: RaceConstants, strengths: Any) -> Any:
     return 0.5 * (left + share * jnp.sum(away**2, axis=-1))
 
 
-def _map(constants: RaceConstants, strengths: Any) -> Any:
+def _map(constants: ContextConstants, strengths: Any) -> Any:
     common, rest = _split(constants, strengths)
     whole_map = jnp.einsum("om,...m,im->...oi", constants.common.left, common, constants.common.right)
     parts = jnp.einsum("pom,...m,im->p...oi", constants.lefts, rest, constants.right)
     return jnp.concatenate([whole_map if k < 0 else parts[k] for k in constants.order], axis=-1)
-
-
-def _outputs(constants: RaceConstants, strengths: Any) -> Any:
-    return jnp.einsum("si,...oi->...so", constants.gated_inputs, _map(constants, strengths))
 
 
 @noun
@@ -278,7 +272,6 @@ class ContextRace(Limit):
     readouts = {
         "loss": Readout((), _loss),
         "map": Readout(("feature", "input"), _map),
-        "outputs": Readout(("sample", "feature"), _outputs),
         "common_modes": Readout(("mode",), lambda c, a: _split(c, a)[0]),
         "residual_modes": Readout(("item_mode",), lambda c, a: _split(c, a / c.learned)[1]),
     }
@@ -295,7 +288,7 @@ class ContextRace(Limit):
         net = nets.Gated.contexts(subsets=2, contexts=3, items=2, width=8)
         drawn = Setup(task, net, inits.SmallRandom(value), until=1.0)
         race, weights = read_race(drawn), list(drawn.weights(0))
-        assert isinstance(race, Race)
+        assert isinstance(race, ContextPathways)
         # Equal starts: in the limit the subsets arrive together.
         for edges, start in zip(race.subsets, _constants(race, 3.0, weights).starts[:, 0, 0], strict=True):
             for e in edges:
@@ -311,7 +304,7 @@ class ContextRace(Limit):
         shape = Assumption.that(
             "race",
             "two-layer pathways: a common one, and one for every subset of one number of contexts, on items alone",
-            isinstance(race, Race),
+            isinstance(race, ContextPathways),
             race
             if isinstance(race, str)
             else f"{len(race.subsets)} subsets of {race.size} of {race.contexts} contexts",
@@ -331,7 +324,7 @@ class ContextRace(Limit):
             return gated, shape, joint, *smooth, trees
         weights = setup.weights(seed)
         scale = context_scale(race, setup.task)
-        found = _constants(race, scale, weights)
+        found = self.constants(setup, seed)
         largest = max(float(np.linalg.norm(w, 2)) ** 2 for w in weights)
         short = max(
             race.items + race.contexts - 1 - weights[race.common[0]].shape[0],
@@ -362,10 +355,16 @@ class ContextRace(Limit):
             ),
         )  # fmt: skip
 
-    def constants(self, setup: Setup, seed: Any) -> RaceConstants:
+    def constants(self, setup: Setup, seed: Any) -> ContextConstants:
         race = read_race(setup)
-        assert isinstance(race, Race)
-        return _constants(race, context_scale(race, setup.task), setup.weights(seed))
+        if isinstance(race, str):
+            raise NoTheory(
+                f"ContextRace on {race}",
+                "a common pathway, and one for every subset of one number of contexts, on equal trees",
+                "use PathDynamics, which covers every gated network",
+            )
+        find = lambda seed: _constants(race, context_scale(race, setup.task), setup.weights(seed))  # noqa: E731
+        return setup._remembered("context race", seed, find)
 
     def start(self, constants):
         return constants.effective
@@ -378,12 +377,12 @@ class ContextRace(Limit):
         return _chain.strength(numbers[0], numbers[1], numbers[2], numbers[3], 2)
 
 
-def _spread(constants: RaceConstants) -> float:
+def _spread(constants: ContextConstants) -> float:
     each = np.diagonal(constants.starts, axis1=1, axis2=2)
     return float(np.max(np.std(each, axis=0) / np.mean(each, axis=0)))
 
 
-def _expected_error(race: Race, scale: float, constants: RaceConstants) -> float:
+def _expected_error(race: ContextPathways, scale: float, constants: ContextConstants) -> float:
     """(start/target)^((1−R)/2), or ^(1−γ) if larger: γ is how far subsets come with the modes of mean and contexts.
 
     They grow on the mean until the common pathway has learned it, then on the rest until it has learned contexts.

@@ -69,7 +69,15 @@ def time_to_loss(singular_value: Any, *, target: Any, start: Any, fraction: Any,
             f"fraction = {np.max(fraction):g}", "a fraction below 1 of the loss without learning", "lower fraction"
         )
     rate = 2 * s if lr is None else 2 * np.log1p(positive(lr, "lr") * s) / lr
-    learned, begun = 1 - np.sqrt(fraction), start / target
+    learned, begun = np.broadcast_arrays(1 - np.sqrt(fraction), start / target)
+    if np.any(begun > learned):
+        wanted, had = learned[begun > learned][0], begun[begun > learned][0]
+        raise BadInput(
+            f"a start at {had:g} of the target, where the loss is {(1 - had) ** 2:.3g} of what it was with nothing",
+            f"a start of at most {wanted:g} of the target, from where the loss falls to the fraction "
+            f"{(1 - wanted) ** 2:.3g}",
+            "lower start or fraction, or check that target is s/d",
+        )
     return np.log(learned * (1 - begun) / (begun * (1 - learned))) / rate
 
 
@@ -169,7 +177,7 @@ class DisjointPathways(Theory):
             modes_at(moments.cov_yx[p], moments.cov_x[p, p], _product([weights[k] for k in listed]))
             for p, listed in enumerate(edges)
         )
-        width = max(modes.singular_values.shape[0] for modes in own)
+        width = race_of(setup).left[0].shape[1]  # as many as NeuralRace and the observable have
         left, right = (
             [basis @ np.eye(basis.shape[1], width) for basis in bases]
             for bases in ([m.left for m in own], [m.right for m in own])

@@ -76,7 +76,7 @@ def few_paths(setup: Setup) -> Assumption:
 class NeuralRace(Reduction):
     """Strengths of the modes of paths that may share edges, from a decoupled start; integrated."""
 
-    reference = {"jarvis2025": "eqs. 5, 6, 9 and 10, appendix F", "saxe2022": "race reduction"}
+    reference = {"jarvis2025": "eq. 5, eq. 6, eq. 9 and eq. 10, appendix F", "saxe2022": "race reduction"}
     approach = Approach("lr", (0.02, 0.01, 0.005), order=1)
     readouts = {
         **path_readouts(lambda c, b: _race.path_strengths(c.law.edges, b)),

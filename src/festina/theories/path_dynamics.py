@@ -59,7 +59,7 @@ def _outputs(constants: PathConstants, states: Any) -> Any:
 class PathDynamics(Reduction):
     """Gradient flow of a gated network on the moments of its paths; exact for every gated network."""
 
-    reference = {"jarvis2025": "eqs. 3, 4 and 8"}
+    reference = {"jarvis2025": "eq. 3, eq. 4 and eq. 8"}
     approach = Approach("lr", (0.02, 0.01, 0.005), order=1)
     readouts = {
         "loss": Readout((), _losses),
