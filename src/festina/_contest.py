@@ -182,7 +182,7 @@ def _entrants(candidate: str, net: Gated, task: Task, scale: float) -> list[dict
     return found
 
 
-def _alone(moments: PathMoments, p: int, beside: list[int], start: float, reads: Any) -> dict[str, float]:
+def _alone(moments: PathMoments, p: int, beside: list[int], start: float, reads: Any) -> dict[str, Any]:
     """A pathway that has the target for itself."""
     _, s, right = _top(moments.cov_yx[p])
     variance = float(right @ moments.cov_x[p, p] @ right)
@@ -193,7 +193,7 @@ def _alone(moments: PathMoments, p: int, beside: list[int], start: float, reads:
     }  # fmt: skip
 
 
-def _behind(moments: PathMoments, p: int, beside: list[int], start: float, reads: Any) -> dict[str, float]:
+def _behind(moments: PathMoments, p: int, beside: list[int], start: float, reads: Any) -> dict[str, Any]:
     """A pathway beside others that are always open: the raw phase, then the residual one."""
     raw, cov_x = moments.cov_yx[p], moments.cov_x
     explained = np.hstack([moments.cov_yx[a] for a in beside])
