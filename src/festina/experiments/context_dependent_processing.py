@@ -168,10 +168,11 @@ def claims(result: Result) -> list[Claim]:
     found = [
         Claim.between("No linear map does better: its least loss, summed over samples", floor, 16.5084, 16.5085),
         Claim.at_most(
-            "… which a linear network comes to: relative gap of its last loss, and ReLU goes on, last loss / first",
-            float(max(abs(data.linear_loss[:, -1] / data.floor - 1).max(), (relu[:, -1] / relu[:, 0]).max())),
-            2e-3,
-            source="paper",
+            "… which a network with the common pathway alone comes to: relative gap of its last loss",
+            float(abs(data.linear_loss[:, -1] / data.floor - 1).max()), 2e-3,
+        ),
+        Claim.at_most(
+            "… and ReLU goes on: last loss / first", float((relu[:, -1] / relu[:, 0]).max()), 2e-3, source="paper"
         ),
         Claim.at_most(
             "Common and two-context pathways have the loss of ReLU: mean distance / first loss, as run (ahead)",
