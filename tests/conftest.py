@@ -45,3 +45,12 @@ def double():
     """Float64 for JAX code of the test itself; the library needs no such help."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(autouse=True)
+def room_for_compiled_programs():
+    """A worker compiles thousands of programs, and would be ended at the system's limit on memory maps."""
+    yield
+    from festina._compiled import make_room
+
+    make_room()

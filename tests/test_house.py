@@ -75,12 +75,15 @@ def test_dependencies_point_one_way():
             "_pair",
             "_kernel",
             "_graph",
+            "_compiled",
         },
         {"_task", "_gating"},
         {"_setup"},
         {
             "_bound",
             "_race",
+            "_race_bases",
+            "_race_start",
             "tasks",
             "nets",
             "inits",
@@ -95,7 +98,7 @@ def test_dependencies_point_one_way():
             "_sequence",
         },
         {"theories"},
-        {"_solve", "_simulate", "_compare", "_plot", "_draw", "_report"},
+        {"_solve", "_simulate", "_compare", "_plot", "_draw", "_report", "_contest"},
         {"experiments"},
         {"cli", "_page", "_reproduce", "_catalogue", "_parameters"},
     ]
@@ -159,3 +162,21 @@ def test_docstring_examples():
     results = [doctest.testmod(importlib.import_module(name)) for name in modules]
     assert all(result.attempted for result in results)
     assert not any(result.failed for result in results)
+
+
+def test_compiled_programs_are_forgotten_before_the_system_ends_the_process(monkeypatch, tmp_path):
+    import jax
+
+    from festina import _compiled
+
+    compiled = jax.jit(lambda x: x + 1)
+    compiled(1.0)
+    assert not _compiled.make_room()
+    assert compiled._cache_size() == 1
+    limit = tmp_path / "limit"
+    limit.write_text("10")
+    monkeypatch.setattr(_compiled, "LIMIT", limit)
+    assert _compiled.make_room()
+    assert compiled._cache_size() == 0
+    monkeypatch.setattr(_compiled, "LIMIT", tmp_path / "missing")
+    assert not _compiled.make_room()

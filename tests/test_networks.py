@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 import festina as fs
 
+GATED = fs.nets.Gated.pathways([{"width": 4}, {"on": 0.5, "width": 3}])
 NETS = {
     "DeepLinear": [fs.nets.DeepLinear(()), fs.nets.DeepLinear(6), fs.nets.DeepLinear((6, 3))],
     "MLP": [fs.nets.MLP(6), fs.nets.MLP((6, 3), "tanh"), fs.nets.MLP((6, 3), "leaky_relu", bias=True)],
+    "Gated": [GATED],
 }
 INITS = {
     "Aligned": fs.inits.Aligned(0.1),
@@ -25,6 +27,7 @@ INITS = {
     "Orthogonal": fs.inits.Orthogonal(0.7),
     "SingleNeuron": fs.inits.SingleNeuron(0.3, -2),
     "Mirrored": fs.inits.Mirrored(0.3, 0.2),
+    "Decoupled": fs.inits.Decoupled(0.1),
     "Given": fs.inits.Given([np.ones((6, 8)), np.ones((15, 6))]),
 }
 RULES = {
@@ -52,7 +55,8 @@ def test_shapes_of_weights_outputs_and_representation(net, double):
     x = jnp.asarray(TASK.x)
     assert net.apply(weights, x).shape == (8, 15)
     hidden = net.representation(weights, x)
-    assert hidden is None if not net.hidden else hidden.shape == (8, net.hidden[-1])
+    width = sum(net.hidden) if net is GATED else next(reversed(net.hidden), None)  # of all pathways side by side
+    assert hidden is None if not net.hidden else hidden.shape == (8, width)
 
 
 @every_net
@@ -62,10 +66,8 @@ def test_a_linear_net_is_its_map(net, double):
     if net.linear:
         np.testing.assert_allclose(net.apply(weights, x), x @ net.map(weights).T, rtol=1e-12)
     else:
-        assert not np.allclose(net.apply(weights, 2 * x), 2 * net.apply(weights, x)) or net.activation in (
-            "relu",
-            "leaky_relu",
-        )
+        scales = np.allclose(net.apply(weights, 2 * x), 2 * net.apply(weights, x))
+        assert scales == (getattr(net, "activation", "gates") in ("relu", "leaky_relu", "gates"))  # biases start at 0
 
 
 def test_mlp_is_the_hand_written_formula(double):
@@ -111,7 +113,7 @@ def test_orthogonal_layers_are(hidden):
 
 @pytest.mark.parametrize("name", INITS)
 def test_every_init_survives_json(name):
-    setup = fs.Setup(TASK, fs.nets.DeepLinear(6), INITS[name])
+    setup = fs.Setup(TASK, GATED if name == "Decoupled" else fs.nets.DeepLinear(6), INITS[name])
     again = fs.Setup.from_json(setup.to_json())
     assert again == setup
     for one, other in zip(setup.weights(2), again.weights(2), strict=True):

@@ -177,8 +177,9 @@ def test_its_readouts_have_their_axes_and_agree_with_each_other(theory):
     error = predicted["map"] - task.target()
     excess = 0.5 * np.einsum("toi,ij,toj->t", error, task.cov_x, error)
     np.testing.assert_allclose(predicted["loss"], task.floor() + excess, atol=1e-12)
-    missed = 0.5 * np.mean(np.sum((predicted["outputs"] - setup.task.y) ** 2, axis=2), axis=1)
-    np.testing.assert_allclose(predicted["loss"], missed, atol=1e-12)
+    if "outputs" in predicted:
+        missed = 0.5 * np.mean(np.sum((predicted["outputs"] - setup.task.y) ** 2, axis=2), axis=1)
+        np.testing.assert_allclose(predicted["loss"], missed, atol=1e-12)
     if isinstance(setup.net, fs.nets.Gated):  # a map of gated inputs, and modes of its paths
         return
     np.testing.assert_allclose(

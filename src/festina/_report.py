@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from . import experiments
+from ._compiled import make_room
 from ._errors import BadInput, UnknownName
 from ._noun import whole
 from ._references import formatted
@@ -216,6 +217,7 @@ def run(name: str, *, quick: bool = False, seed: int = 0, out: str | Path | None
     preset = "custom" if parameters else "quick" if quick else "full"
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     began = time.perf_counter()
+    make_room()  # many experiments in one process compile thousands of programs
     with interrupts_end_everything():
         result = experiment.module.run(**values, seed=seed)
     claims = tuple(experiment.module.claims(result))
