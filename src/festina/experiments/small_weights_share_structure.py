@@ -180,7 +180,7 @@ def claims(result: Result) -> list[Claim]:
             max(abs(float(gram.sel(gain=g)) - known) for g, known in KNOWN_GRAM.items() if g in data.gain),
             0.05,
         ),
-        Claim.at_most("Errors of the reference table below 0.1, K ≥ 3, still falling: largest factor", small, 5.0),
+        Claim.at_most("Errors of the reference table below 0.1, K ≥ 3, still falling: largest factor", small, 10.0),
         Claim.at_most(
             "Errors of the reference table above 0.1, but for K = 2, where seeds spread over decades: largest gap",
             large,
