@@ -16,8 +16,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -27,9 +27,8 @@ from ._errors import BadInput
 from ._graph import Graph, Path
 from ._noun import is_traced, noun, static
 from ._setup import Net
-from ._task import Task
+from ._task import Task, once_per_task
 
-T = TypeVar("T")
 CHUNK = 4096  # samples whose gated inputs are held at once
 
 
@@ -185,19 +184,6 @@ def _placed(matrix: Any, rows: tuple[int, ...], count: int) -> Any:
     return jnp.zeros((count, matrix.shape[1]), matrix.dtype).at[np.asarray(rows)].set(matrix)
 
 
-def _once(find: Callable[[Any, Task], T]) -> Callable[[Any, Task], T]:
-    """Remember what a net has last made of a task: theories, setups and races ask for it many times."""
-
-    @functools.wraps(find)
-    def remembered(net: Any, task: Task) -> T:
-        memory = net.__dict__.setdefault("_last", {})
-        if find.__name__ not in memory or memory[find.__name__][0] is not task:
-            memory[find.__name__] = (task, find(net, task))
-        return memory[find.__name__][1]
-
-    return remembered
-
-
 def gate_values(net: Any, task: Task) -> dict[Any, np.ndarray]:
     """The gates that are not 1 for all samples, by node name or edge number."""
     drawn, count = net.graph, task.samples or 1
@@ -207,7 +193,7 @@ def gate_values(net: Any, task: Task) -> dict[Any, np.ndarray]:
     return {key: gate for key, gate in found.items() if np.any(gate != 1)}
 
 
-@_once
+@once_per_task
 def opened_edges(net: Any, task: Task) -> set[int]:
     """The edges through which some sample of the task opens a path."""
     reads, writes = net.columns(task.d_in, task.d_out)
@@ -222,7 +208,7 @@ def opened_edges(net: Any, task: Task) -> set[int]:
     return found
 
 
-@_once
+@once_per_task
 def bind(net: Any, task: Task) -> tuple[Bound, Task]:
     """The network as a linear map of gated inputs, and the task of that map."""
     if is_traced(net, task):
@@ -333,7 +319,7 @@ class PathMoments:
         return "\n".join(["PathMoments(", *lines, ")"])
 
 
-@_once
+@once_per_task
 def path_moments(net: Any, task: Task) -> PathMoments:
     """The moments of all paths and of all pairs of them."""
     reads, writes = net.columns(task.d_in, task.d_out)
@@ -373,13 +359,13 @@ def _path_gradient(weights: Any, ranks_of_edges: Any, shapes: Any, moments: Path
     weights = [xp.asarray(matrix, xp.result_type(float)) for matrix in weights]
     paths = moments.paths
     maps = [product(weights, path.edges) for path in paths]
-    ranks = [0 if ranks_of_edges is None else max(ranks_of_edges[k] for k in path.edges) for path in paths]
+    ranks = path_ranks(ranks_of_edges, paths)
     slopes = [xp.zeros(shape) for shape in shapes]
     for p, path in enumerate(paths):
         missing = moments.cov_yx[p]
         for j, other in enumerate(paths):
             if ranks[j] <= ranks[p]:
-                shared = _same_rows(writes[path.target], writes[other.target])
+                shared = same_rows(writes[path.target], writes[other.target])
                 if shared.any():
                     missing = missing - shared @ maps[j] @ moments.cov_x[j, p]
         for k in path.edges:
@@ -389,6 +375,11 @@ def _path_gradient(weights: Any, ranks_of_edges: Any, shapes: Any, moments: Path
     return tuple(slopes)
 
 
-def _same_rows(rows: tuple[int, ...], others: tuple[int, ...]) -> np.ndarray:
+def path_ranks(ranks_of_edges: Any, paths: Sequence[Path]) -> tuple[int, ...]:
+    """The rank of every path: the largest of its edges'."""
+    return tuple(0 if ranks_of_edges is None else max(ranks_of_edges[k] for k in path.edges) for path in paths)
+
+
+def same_rows(rows: Sequence[int], others: Sequence[int]) -> np.ndarray:
     """(row of one, row of another): 1 where both write the same column of y."""
     return (np.asarray(rows)[:, None] == np.asarray(others)[None, :]).astype(float)

@@ -24,11 +24,11 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.integrate import solve_ivp
 
-from ._bound import PathMoments, path_moments
+from ._bound import PathMoments, path_moments, path_ranks, same_rows
 from ._graph import Path
 from ._noun import noun
-from ._race_bases import bases_of_components, shared_places
-from ._task import Task
+from ._race_bases import bases_of_components
+from ._task import Task, once_per_task
 
 Matrix = np.ndarray
 
@@ -71,9 +71,8 @@ class Race:
         """(path j, row of p's output, mode of j): what j writes there, 0 for a path that p does not see."""
         found = np.zeros((len(self.left), *self.left[p].shape))
         for j, left in enumerate(self.left):
-            rows, columns = shared_places(self.rows[p], self.rows[j])
             if self.ranks[j] <= self.ranks[p]:
-                found[j][rows] = left[columns]
+                found[j] = same_rows(self.rows[p], self.rows[j]) @ left
         return found
 
     def defects(self) -> dict[str, Matrix]:
@@ -103,6 +102,7 @@ def share(part: Matrix, whole: Matrix) -> float:
     return float(np.linalg.norm(part) / size) if size > 0 else 0.0
 
 
+@once_per_task
 def race(net: Any, task: Task) -> Race:
     """The race of a gated net on a concrete task."""
     moments = path_moments(net, task)
@@ -123,15 +123,11 @@ def race(net: Any, task: Task) -> Race:
     variances = np.array([
         [right[j].T @ moments.cov_x[j, p] @ right[p] for p in range(number)] for j in range(number)
     ])  # fmt: skip
-    rows, ranks = tuple(tuple(writes[path.target]) for path in paths), tuple(_ranks(net.ranks, paths))
+    rows, ranks = tuple(tuple(writes[path.target]) for path in paths), path_ranks(net.ranks, paths)
     edges = _padded_edges(paths, len(net.edges))
     found = Race(moments, component, nodes, left, right, np.zeros(0), variances, strengths, rows, ranks, edges)
     overlaps = np.array([np.einsum("oa,job->jab", left[p], found.landing(p)) for p in range(number)])
     return dataclasses.replace(found, overlaps=overlaps)
-
-
-def _ranks(ranks_of_edges: Any, paths: Sequence[Path]) -> list[int]:
-    return [0 if ranks_of_edges is None else max(ranks_of_edges[k] for k in path.edges) for path in paths]
 
 
 def _padded_edges(paths: Sequence[Path], count: int) -> Matrix:

@@ -19,18 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ._bound import PathMoments
+from ._bound import PathMoments, same_rows
 from ._linalg import SAME
 
 Matrix = np.ndarray
 FAR = 3  # rivals of rivals of rivals are heard of
-
-
-def shared_places(rows: Sequence[int], others: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Where two lists hold the same columns: the places in one, and in the other."""
-    place = {column: k for k, column in enumerate(others)}
-    both = [(k, place[column]) for k, column in enumerate(rows) if column in place]
-    return [k for k, _ in both], [k for _, k in both]
 
 
 def bases_of_components(
@@ -75,8 +68,7 @@ def _seen_by_rivals(moments: PathMoments, writes: dict[str, Any]) -> list[Matrix
     for p in numbers:
         total = weight[p, p] * (yx[p].T @ yx[p] + across[p, p])
         for j in rivals[p]:
-            mine, theirs = shared_places(rows[p], rows[j])
-            target = weight[p, j] * yx[p][mine].T @ yx[j][theirs] @ across[j, p]
+            target = weight[p, j] * yx[p].T @ same_rows(rows[p], rows[j]) @ yx[j] @ across[j, p]
             total = total + target + target.T
         own.append(total)
     seen = own

@@ -204,10 +204,7 @@ class Setup:
         """The setup as it is trained: of a gated net, a linear net on gated inputs. The start is not drawn from it."""
         if type(self.net).bound is Net.bound:
             return self
-        memory = self.__dict__.setdefault("_memory", {})
-        if "bound" not in memory:
-            memory["bound"] = self.net.bound(self.task)
-        net, task = memory["bound"]
+        net, task = self.net.bound(self.task)
         return self.replace(net=net, task=task)
 
     def modes(self, seed: Any = 0) -> Modes:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,8 @@ from ._linalg import Modes, modes_at
 from ._noun import is_traced, noun, static
 
 Matrix = Float[Array, "out in"] | Float[np.ndarray, "out in"]
+T = TypeVar("T")
+REMEMBERED = 4  # tasks that a net remembers: those of a sequence, while it is trained
 
 
 @noun
@@ -145,3 +149,19 @@ def default_horizon(task: Task) -> float:
     if not kept.any():
         return 1.0
     return float(12 * np.max(np.maximum(1 / modes.singular_values[kept], 0.5 / modes.variances[kept])))
+
+
+def once_per_task(find: Callable[[Any, Task], T]) -> Callable[[Any, Task], T]:
+    """Remember what a net has made of its last tasks: theories, setups and races ask for it many times."""
+
+    @functools.wraps(find)
+    def remembered(net: Any, task: Task) -> T:
+        known = net.__dict__.setdefault("_memory", {}).setdefault(find.__name__, [])
+        for seen, found in known:
+            if seen is task:
+                return found
+        known.append((task, find(net, task)))
+        del known[:-REMEMBERED]
+        return known[-1][1]
+
+    return remembered

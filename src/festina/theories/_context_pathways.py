@@ -13,9 +13,9 @@ import numpy as np
 from .._linalg import Modes
 from .._riccati import staircase
 from .._setup import Setup
+from .._task import Task, once_per_task
 from ..tasks.contextual import contextual
-
-MOST_PATHS = 500  # a race of more is none
+from ._gated import MOST_PATHS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,16 +31,9 @@ class ContextPathways:
     order: tuple[int, ...]  # of the blocks of gated inputs: number of a subset, or −1 for the common pathway
 
 
-def read_race(setup: Setup) -> ContextPathways | str:
-    """The race that a gated network on a task is, or what it is instead; read once."""
-    memory = setup.__dict__.setdefault("_memory", {})
-    if "read race" not in memory:
-        memory["read race"] = _read(setup)
-    return memory["read race"]
-
-
-def _read(setup: Setup) -> ContextPathways | str:
-    net, task = setup.net, setup.task
+@once_per_task
+def read_race(net: Any, task: Task) -> ContextPathways | str:
+    """The race that a gated network on a task is, or what it is instead."""
     if net.switches or task.x is None:
         return "gates that change in time" if net.switches else "a task without samples"
     if net.graph.depth != 2 or net.graph.path_count > MOST_PATHS:
@@ -76,7 +69,7 @@ def _read(setup: Setup) -> ContextPathways | str:
         return f"{items} items and {contexts} contexts on {task.d_in} inputs"
     shown = np.array([np.argmax(np.sum(np.abs(task.x[context == c, items:]), axis=0)) for c in range(contexts)])
     column = np.argsort(shown) if len(set(shown)) == contexts else np.arange(contexts)
-    bound = setup.bound().net.plan
+    bound = net.bound(task)[0].plan
     lands = {e: (w.source, w.opening) for _, ways in bound.ways for w, steps in ways for e, _ in steps}
     block = {lands[paths[p].edges[1]]: k for k, p in enumerate(rest)} | {lands[paths[everything[0]].edges[1]]: -1}
     order = tuple(block[b] for b in bound.blocks)

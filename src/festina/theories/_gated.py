@@ -9,6 +9,8 @@ from ..nets import Gated
 from .base import Assumption
 from .frozen_kernel import fastest_rate
 
+MOST_PATHS = 500  # the couplings of more paths are too many numbers; PathDynamics needs no list of paths
+
 
 def gated_assumption(setup: Setup) -> Assumption:
     """That the network is a gated linear one; without it nothing else can be measured."""
@@ -20,6 +22,15 @@ def gated_assumption(setup: Setup) -> Assumption:
         f"{type(setup.net).__name__}{bias}",
         "Gated",
     )
+
+
+def listed_paths_assumptions(setup: Setup) -> tuple[Assumption, ...]:
+    """That the network is gated, and has few paths; nothing else can be measured unless both hold."""
+    gated = gated_assumption(setup)
+    if not gated.holds:
+        return (gated,)
+    count = setup.net.graph.path_count
+    return gated, Assumption.at_most("few paths", "the paths of the network can be listed", count, MOST_PATHS)
 
 
 def fastest_gated_rate(setup: Setup, seed: int) -> float:

@@ -287,7 +287,7 @@ class ContextRace(Limit):
         task = tasks.contextual(items=2, contexts=3, blocks="hierarchy", context_scale=3.0)
         net = nets.Gated.contexts(subsets=2, contexts=3, items=2, width=8)
         drawn = Setup(task, net, inits.SmallRandom(value), until=1.0)
-        race, weights = read_race(drawn), list(drawn.weights(0))
+        race, weights = read_race(drawn.net, drawn.task), list(drawn.weights(0))
         assert isinstance(race, ContextPathways)
         # Equal starts: in the limit the subsets arrive together.
         for edges, start in zip(race.subsets, _constants(race, 3.0, weights).starts[:, 0, 0], strict=True):
@@ -300,7 +300,7 @@ class ContextRace(Limit):
         gated = gated_assumption(setup)
         if not gated.holds:
             return (gated,)
-        race = read_race(setup)
+        race = read_race(setup.net, setup.task)
         shape = Assumption.that(
             "race",
             "two-layer pathways: a common one, and one for every subset of one number of contexts, on items alone",
@@ -356,7 +356,7 @@ class ContextRace(Limit):
         )  # fmt: skip
 
     def constants(self, setup: Setup, seed: Any) -> ContextConstants:
-        race = read_race(setup)
+        race = read_race(setup.net, setup.task)
         if isinstance(race, str):
             raise NoTheory(
                 f"ContextRace on {race}",

@@ -36,17 +36,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _chain
+from .._bound import product
 from .._errors import BadInput
 from .._linalg import Modes, alignment_defect, balance_defect, chain_bases, input_defect, modes_at
 from .._noun import noun, positive, real_array, static, whole
 from .._precision import in_double
+from .._race import race
 from .._race_start import drawn
 from .._setup import Setup
-from ._gated import fastest_gated_rate, gated_assumption, learned_rate
+from ._gated import fastest_gated_rate, learned_rate, listed_paths_assumptions
 from ._linear import aligned_assumption, horizon_assumption
 from ._race_maps import PathModes, path_modes, path_readouts
 from .base import Approach, Assumption, Theory, smooth_training
-from .neural_race import few_paths, race_of
 
 __all__ = ["DisjointPathways"]
 
@@ -130,13 +131,10 @@ class DisjointPathways(Theory):
         return Setup(tasks.xor(1.0), net, inits.Decoupled(0.2), until=24.0, points=31)
 
     def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
-        gated = gated_assumption(setup)
-        if not gated.holds:
-            return (gated,)
-        few = few_paths(setup)
-        if not few.holds:
-            return gated, few
-        found = race_of(setup)
+        listed = listed_paths_assumptions(setup)
+        if not listed[-1].holds:
+            return listed
+        found = race(setup.net, setup.task)
         paths = found.moments.paths
         used = [k for p in found.open for k in paths[p].edges]
         shared = len(used) - len(set(used))
@@ -145,14 +143,13 @@ class DisjointPathways(Theory):
             "never together", "no two paths that write the same outputs are open together", _together(setup), 1e-6
         )
         if shared or not together.holds:
-            return gated, few, own_edges, together
+            return *listed, own_edges, together
         constants = in_double(lambda: self.constants(setup, seed))()
         own = [constants.own[p] for p in found.open]
         layers = [_layers_of(constants, p) for p in found.open]
 
         return (
-            gated,
-            few,
+            *listed,
             own_edges,
             together,
             *smooth_training(setup, lambda: fastest_gated_rate(setup, seed)),
@@ -170,14 +167,13 @@ class DisjointPathways(Theory):
         )
 
     def constants(self, setup: Setup, seed: Any) -> PathwayConstants:
-        moments = race_of(setup).moments
+        moments = race(setup.net, setup.task).moments
         weights = tuple(drawn(setup, seed))
         edges = tuple(path.edges for path in moments.paths)
         own = tuple(
-            modes_at(moments.cov_yx[p], moments.cov_x[p, p], _product([weights[k] for k in listed]))
-            for p, listed in enumerate(edges)
+            modes_at(moments.cov_yx[p], moments.cov_x[p, p], product(weights, listed)) for p, listed in enumerate(edges)
         )
-        width = race_of(setup).left[0].shape[1]  # as many as NeuralRace and the observable have
+        width = race(setup.net, setup.task).left[0].shape[1]  # as many as NeuralRace and the observable have
         left, right = (
             [basis @ np.eye(basis.shape[1], width) for basis in bases]
             for bases in ([m.left for m in own], [m.right for m in own])
@@ -222,16 +218,9 @@ def _layer_strengths(strengths: Any, begun: Any, depth: int) -> Any:
     return jnp.sign(begun) * jnp.where(live, jnp.abs(jnp.where(live, strengths, 1.0)) ** (1 / depth), 0.0)
 
 
-def _product(layers: list[Any]) -> Any:
-    whole = layers[0]
-    for layer in layers[1:]:
-        whole = layer @ whole
-    return whole
-
-
 def _together(setup: Setup) -> float:
     """Largest |Σˣ(j, p)| of two paths that write the same outputs, relative to what each has alone."""
-    found = race_of(setup)
+    found = race(setup.net, setup.task)
     paths, cov_x = found.moments.paths, found.moments.cov_x
     writes = setup.net.columns(setup.task.d_in, setup.task.d_out)[1]
     worst = 0.0

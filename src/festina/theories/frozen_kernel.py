@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _kernel
+from .._bound import product
 from .._noun import noun, static
 from .._precision import in_double
 from .._setup import Setup
@@ -73,10 +74,7 @@ def _of_map(weights: Any, target: Any, cov_x: Any) -> Any:
 
 
 def _product(weights: Any) -> Any:
-    product = weights[0]
-    for layer in weights[1:]:
-        product = layer @ product
-    return product
+    return product(weights, range(len(weights)))
 
 
 @in_double

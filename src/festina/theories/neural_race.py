@@ -38,13 +38,12 @@ import numpy as np
 from .. import _race, _race_start
 from .._noun import noun
 from .._setup import Setup
-from ._gated import fastest_gated_rate, gated_assumption
+from ._gated import fastest_gated_rate, listed_paths_assumptions
 from ._race_maps import PathModes, path_modes, path_readouts
 from .base import Approach, Assumption, Readout, Reduction, smooth_training
 
 __all__ = ["NeuralRace"]
 
-MOST_PATHS = 500  # the couplings of more paths are too many numbers; PathDynamics needs no list of paths
 WATCHED = 60  # times at which the brackets are looked at
 
 
@@ -56,20 +55,6 @@ class RaceConstants:
     layers: _race_start.Layers
     weights: Any
     modes: PathModes
-
-
-def race_of(setup: Setup) -> _race.Race:
-    """The race of a setup's net on its task, found once."""
-    memory = setup.__dict__.setdefault("_memory", {})
-    if "race" not in memory:
-        memory["race"] = _race.race(setup.net, setup.task)
-    return memory["race"]
-
-
-def few_paths(setup: Setup) -> Assumption:
-    """That the paths can be listed with all their couplings; without it nothing else is measured."""
-    count = setup.net.graph.path_count
-    return Assumption.at_most("few paths", "the paths of the network can be listed", count, MOST_PATHS)
 
 
 @noun
@@ -92,19 +77,15 @@ class NeuralRace(Reduction):
         return Setup(task, net, inits.Decoupled(0.5), until=24.0, points=31)
 
     def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
-        gated = gated_assumption(setup)
-        if not gated.holds:
-            return (gated,)
-        few = few_paths(setup)
-        if not few.holds:
-            return gated, few
-        found = race_of(setup)
+        listed = listed_paths_assumptions(setup)
+        if not listed[-1].holds:
+            return listed
+        found = _race.race(setup.net, setup.task)
         constants = self.constants(setup, seed)
         defects, layers = found.defects(), constants.layers
         off, derived = layers.defect > _race_start.DECOUPLED, layers.derived
         measured = [
-            gated,
-            few,
+            *listed,
             *smooth_training(setup, lambda: fastest_gated_rate(setup, seed)),
             Assumption.at_most(
                 "diagonal moments",
@@ -157,7 +138,7 @@ class NeuralRace(Reduction):
         )
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
-        found = race_of(setup)
+        found = _race.race(setup.net, setup.task)
         defects = {name: np.max(values) for name, values in found.defects().items()}
         said = [
             (
@@ -176,7 +157,7 @@ class NeuralRace(Reduction):
 
 
 def _constants(setup: Setup, seed: Any) -> RaceConstants:
-    found = race_of(setup)
+    found = _race.race(setup.net, setup.task)
     weights = tuple(_race_start.drawn(setup, seed))
     return RaceConstants(
         _race.Law.of(found, len(weights)),
