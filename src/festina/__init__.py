@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import inits, nets, rules, tasks, theories
+    from . import gates, inits, nets, rules, tasks, theories
     from ._balance import balance
     from ._compare import Comparison, compare
     from ._contest import race
@@ -43,7 +43,7 @@ _WHERE = {
     "balance": "_balance", "race": "_contest",
     "saddles": "_saddles",
     # kinds
-    "tasks": None, "nets": None, "inits": None, "rules": None, "theories": None,
+    "gates": None, "tasks": None, "nets": None, "inits": None, "rules": None, "theories": None,
     # errors
     "FestinaError": "_errors", "BadInput": "_errors", "UnknownName": "_errors", "NoTheory": "_errors",
     "Diverged": "_errors",
@@ -75,6 +75,7 @@ __all__ = [
     "balance",
     "compare",
     "covering",
+    "gates",
     "inits",
     "nets",
     "race",

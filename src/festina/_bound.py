@@ -26,6 +26,7 @@ from . import _gating
 from ._errors import BadInput
 from ._graph import Graph, Path
 from ._noun import is_traced, noun, static
+from ._parallel import apart
 from ._setup import Net
 from ._task import Task, once_per_task
 
@@ -75,6 +76,26 @@ class Bound(Net):
         size = self.plan.graph.size
         return tuple(size[name] for name in self.plan.graph.hidden)
 
+    @property
+    def junctions(self):
+        drawn = self.plan.graph
+        return tuple((drawn.into(node), drawn.out_of(node)) for node in drawn.hidden)
+
+    @property
+    def alike(self):
+        drawn, groups = self.plan.graph, []
+        for node in drawn.order:
+            by_shape: dict[Any, list[int]] = {}
+            for k in drawn.into(node):
+                before = drawn.into(drawn.edges[k][0])
+                if len(before) == 1:
+                    by_shape.setdefault((drawn.shapes[k], drawn.shapes[before[0]]), []).append(k)
+            for last in by_shape.values():
+                first = [drawn.into(drawn.edges[k][0])[0] for k in last]
+                groups += [tuple(last), tuple(first)] if len(set(first)) == len(last) > 1 else []
+        listed = [k for group in groups for k in group]
+        return tuple(groups) if len(set(listed)) == len(listed) else ()
+
     def map(self, weights):
         return functools.reduce(jnp.add, self.maps_by_rank(weights))
 
@@ -99,10 +120,11 @@ class Bound(Net):
         """The product of layers along every way to every node; None stands for the identity at an input."""
         reached: dict[str, dict[Way, Any]] = {}
         for node, ways in self.plan.ways:
-            through = {
-                k: _extended(weights[k], reached[self.plan.graph.edges[k][0]], earlier)
-                for k, earlier in _ways_before(ways).items()
+            before = {
+                k: {way: reached[self.plan.graph.edges[k][0]][way] for way in taken}
+                for k, taken in _ways_before(ways).items()
             }
+            through = _extended(weights, before)
             reached[node] = {
                 way: functools.reduce(jnp.add, [through[k][earlier] for k, earlier in steps]) if steps else None
                 for way, steps in ways
@@ -133,14 +155,31 @@ def _ways_before(ways: Any) -> dict[int, list[Way]]:
     return found
 
 
-def _extended(layer: Any, reached: dict[Way, Any], ways: list[Way]) -> dict[Way, Any]:
-    """The products of a layer with what has been reached, as one product of matrices."""
-    before = [reached[way] for way in ways]
-    if before[0] is None:
-        return {ways[0]: layer}  # at an input there is one way, the identity
-    widths = np.cumsum([matrix.shape[1] for matrix in before])[:-1]
-    products = layer @ jnp.concatenate(before, axis=1)
-    return dict(zip(ways, jnp.split(products, widths, axis=1), strict=True))
+def _extended(weights: Any, before: dict[int, dict[Way, Any]]) -> dict[int, dict[Way, Any]]:
+    """The products of each edge's layer with what it takes up; layers of the same shapes are multiplied at once."""
+    # At an input there is one way, the identity.
+    products: dict[int, Any] = {k: weights[k] for k, taken in before.items() if next(iter(taken.values())) is None}
+    alike: dict[Any, list[tuple[int, Any]]] = {}
+    for k in (k for k in before if k not in products):
+        matrices = list(before[k].values())
+        matrix = jnp.concatenate(matrices, axis=1) if len(matrices) > 1 else matrices[0]
+        alike.setdefault((weights[k].shape, matrix.shape), []).append((k, matrix))
+    for group in alike.values():
+        if len(group) == 1:
+            ((k, matrix),) = group
+            products[k] = weights[k] @ matrix
+        else:
+            edges, matrices = zip(*group, strict=True)
+            each = jnp.stack([weights[k] for k in edges]) @ jnp.stack(matrices)
+            products |= zip(edges, apart(each), strict=True)
+    return {k: _split(products[k], taken) for k, taken in before.items()}
+
+
+def _split(product: Any, taken: dict[Way, Any]) -> dict[Way, Any]:
+    if len(taken) == 1:
+        return dict.fromkeys(taken, product)
+    widths = np.cumsum([matrix.shape[1] for matrix in taken.values()])[:-1]
+    return dict(zip(taken, jnp.split(product, widths, axis=1), strict=True))
 
 
 def activity(graph: Graph, reads: dict[str, Any], gates: dict[Any, Any], weights: Any, x: Any) -> dict[str, Any]:

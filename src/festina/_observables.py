@@ -44,7 +44,8 @@ class Observable:
 
     `needs` names the parts of the `View` that it looks at. `of_map` reads it off the map of a linear net, so that
     every theory of the map predicts it; one that does not change if hidden units are rotated (`turns`) is predicted
-    by every theory of the layers.
+    by every theory of the layers. One that is `narrow` is the same for a linear net whose wide hidden layers have been
+    narrowed (`_narrow`).
     """
 
     axes: tuple[str, ...]
@@ -53,10 +54,12 @@ class Observable:
     needs: tuple[str, ...] = ()
     of_map: Callable[[View, Any], Any] | None = None
     turns: bool = False
+    narrow: bool = False
+    beside: tuple[str, ...] = ()  # observables without which it cannot be read
 
 
 def _of_map(axes, of_map, lacks, needs) -> Observable:
-    return Observable(axes, lambda view, w: of_map(view, view.net.map(w)), lacks, needs, of_map)
+    return Observable(axes, lambda view, w: of_map(view, view.net.map(w)), lacks, needs, of_map, narrow=True)
 
 
 def _norm(tree: Any) -> Any:
@@ -100,8 +103,15 @@ def _path_norms(view: View, weights: Any) -> Any:
 
 
 def _unit_sizes(view: View, weights: Any) -> Any:
-    incoming, outgoing = weights
-    return jnp.linalg.norm(incoming, axis=1) * jnp.linalg.norm(outgoing, axis=0)
+    """|incoming| |outgoing| of every hidden unit, its bias counted among the incoming weights."""
+    layers = [layer if isinstance(layer, tuple) else (layer,) for layer in weights]
+    incoming = [sum(jnp.sum(part.reshape(len(part), -1) ** 2, axis=1) for part in layer) for layer in layers[:-1]]
+    outgoing = [jnp.sum(layer[0] ** 2, axis=0) for layer in layers[1:]]
+    return jnp.concatenate([jnp.sqrt(i * o) for i, o in zip(incoming, outgoing, strict=True)])
+
+
+def _gates(view: View, weights: Any) -> Any:
+    return jnp.packbits(view.net.gates(weights, view.x).T, axis=-1)
 
 
 def _path_modes(view: View, weights: Any) -> Any:
@@ -146,12 +156,13 @@ def _needs_matrices(setup: Setup) -> str:
     return "" if len(getattr(setup.net, "hidden", ())) else "the net is no chain of two or more layers"
 
 
-def _needs_units(setup: Setup) -> str:
-    if reason := _needs_matrices(setup):
-        return reason
-    if getattr(setup.net, "bias", False):
-        return "a unit with a bias has no one size"
-    return "" if len(setup.net.hidden) == 1 else "units have a size |incoming| |outgoing| with one hidden layer"
+def _needs_switches(setup: Setup) -> str:
+    """Samples, and units that do nothing but switch between on and off."""
+    if getattr(setup.net, "off_slope", None) is None:
+        activation = getattr(setup.net, "activation", None)
+        kind = type(setup.net).__name__ if activation is None else f"{type(setup.net).__name__} with {activation}"
+        return f"the units of {kind} do not switch between on and off, as those of relu and leaky_relu do"
+    return _needs_hidden(setup)
 
 
 def _needs_saddles(setup: Setup) -> str:
@@ -171,19 +182,21 @@ def _needs_sequence(setup: Setup) -> str:
 
 
 OBSERVABLES: dict[str, Observable] = {
-    "loss": Observable((), lambda view, w: _objective.loss(view.net, view.seen, w)),
-    "map": Observable(("feature", "input"), lambda view, w: view.net.map(w), _needs_map),
+    "loss": Observable((), lambda view, w: _objective.loss(view.net, view.seen, w), narrow=True),
+    "map": Observable(("feature", "input"), lambda view, w: view.net.map(w), _needs_map, narrow=True),
     "modes": Observable(
-        ("mode",), lambda view, w: view.modes.strengths(view.net.map(w)), _needs_linear, ("modes",)
+        ("mode",), lambda view, w: view.modes.strengths(view.net.map(w)), _needs_linear, ("modes",), narrow=True
     ),
     "levels": _of_map(
         ("level",), lambda view, m: view.levels @ view.modes.strengths(m), _needs_linear, ("modes", "levels")
     ),
-    "outputs": Observable(("sample", "feature"), lambda view, w: view.net.apply(w, view.x), _needs_samples, ("x",)),
+    "outputs": Observable(
+        ("sample", "feature"), lambda view, w: view.net.apply(w, view.x), _needs_samples, ("x",), narrow=True
+    ),
     "representation": Observable(
         ("sample", "hidden"), lambda view, w: view.net.representation(w, view.x), _needs_hidden, ("x",)
     ),
-    "similarity": Observable(("sample", "sample_"), _similarity, _needs_hidden, ("x",), turns=True),
+    "similarity": Observable(("sample", "sample_"), _similarity, _needs_hidden, ("x",), turns=True, narrow=True),
     "input_representation": Observable(("input", "input_"), lambda view, w: w[0].T @ w[0], _needs_chain),
     "output_representation": Observable(("feature", "feature_"), lambda view, w: w[-1] @ w[-1].T, _needs_chain),
     "alignment": Observable(("side",), _alignment, _needs_chain, ("modes",), turns=True),
@@ -196,12 +209,13 @@ OBSERVABLES: dict[str, Observable] = {
     "balance_drift": Observable(
         ("layer",), lambda view, w: imbalances(w, view.start)[1], _needs_matrices, ("start",)
     ),
-    "gradient_norm": Observable((), _gradient_norm, turns=True),
+    "gradient_norm": Observable((), _gradient_norm, turns=True, narrow=True),
     "saddle_distance": _of_map(("saddle",), _saddle_distance, _needs_saddles, ("saddles",)),
-    "unit_size": Observable(("hidden",), _unit_sizes, _needs_units),
-    "path_norm": Observable(("path",), _path_norms, _needs_paths, turns=True),
-    "path_modes": Observable(("path", "mode"), _path_modes, _needs_paths, ("path_bases",), turns=True),
-    "task_loss": Observable(("task",), _task_losses, _needs_sequence, ("tasks",)),
+    "unit_size": Observable(("unit",), _unit_sizes, _needs_matrices),
+    "gates": Observable(("unit", "byte"), _gates, _needs_switches, ("x",), beside=("loss", "unit_size")),
+    "path_norm": Observable(("path",), _path_norms, _needs_paths, turns=True, narrow=True),
+    "path_modes": Observable(("path", "mode"), _path_modes, _needs_paths, ("path_bases",), turns=True, narrow=True),
+    "task_loss": Observable(("task",), _task_losses, _needs_sequence, ("tasks",), narrow=True),
 }  # fmt: skip
 
 
@@ -218,7 +232,7 @@ def checked_names(observe: str | Iterable[str] | None, setup: Setup) -> tuple[st
         if reason := OBSERVABLES[name].lacks(setup):
             has = [other for other, known in OBSERVABLES.items() if not known.lacks(setup)]
             raise BadInput(f"observe {name!r}: {reason}", f"one of: {', '.join(has)}", "drop it, or change net or task")
-    return names
+    return tuple(dict.fromkeys((*names, *(other for name in names for other in OBSERVABLES[name].beside))))
 
 
 def view_of(setup: Setup, names: Iterable[str]) -> View:

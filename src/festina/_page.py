@@ -157,7 +157,8 @@ def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) ->
 def _command(report: Report) -> str:
     chosen = report["parameters"].items() if report["preset"] == "custom" else ()
     words = [word for name, value in chosen for word in (f"--{name}", _option(value))]
-    words += [*["--quick"] * (report["preset"] == "quick"), "--seed", str(report["seed"]), "--out", "report"]
+    named = {"full": [], "custom": [], "quick": ["--quick"]}.get(report["preset"], ["--preset", report["preset"]])
+    words += [*named, "--seed", str(report["seed"]), "--out", "report"]
     return shlex.join(["festina", "run", report["experiment"], *words])
 
 

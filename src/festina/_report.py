@@ -10,6 +10,7 @@ import importlib
 import inspect
 import json
 import platform
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from importlib import metadata, resources
@@ -23,6 +24,7 @@ from . import experiments
 from ._compiled import make_room
 from ._errors import BadInput, UnknownName
 from ._noun import whole
+from ._parts import parts_kept_in
 from ._references import formatted
 from ._setup import Setup, TaskSequence
 from ._simulate import interrupts_end_everything
@@ -32,6 +34,8 @@ from .nets.gated import Gated
 
 SOURCES = ("paper", "festina")
 FILES = ("report.json", "data.nc", "figure.svg", "figure.png")
+
+PARTS = "parts"  # the folder of what an unfinished run has trained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,14 +114,21 @@ class Experiment:
     def reference(self) -> list[dict[str, str]]:
         return [{"key": k, "where": v, "text": formatted(k)} for k, v in self.module.REFERENCE.items()]
 
-    def parameters(self, quick: bool = False) -> dict[str, Any]:
-        """Parameters with the full preset's values, or the quick one's; the seed is not among them."""
+    @property
+    def presets(self) -> dict[str, dict[str, Any]]:
+        """What each preset changes: "full" nothing, "quick" the sizes; others are settings of a source."""
+        return {"full": {}, "quick": self.module.QUICK, **getattr(self.module, "PRESETS", {})}
+
+    def parameters(self, preset: str = "full") -> dict[str, Any]:
+        """Parameters with the values of a preset; the seed is not among them."""
+        if preset not in self.presets:
+            raise UnknownName.among(f"preset of {self.name}", preset, self.presets)
         signature = inspect.signature(self.module.run)
         full = {name: p.default for name, p in signature.parameters.items() if name != "seed"}
-        return full | (self.module.QUICK if quick else {})
+        return full | self.presets[preset]
 
-    def with_parameters(self, quick: bool, changes: Mapping[str, Any]) -> dict[str, Any]:
-        values = self.parameters(quick)
+    def with_parameters(self, preset: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        values = self.parameters(preset)
         for name in changes:
             if name not in values:
                 raise UnknownName.among(f"parameter of {self.name}", name, values)
@@ -206,19 +217,29 @@ class Report:
         return "\n".join(lines)
 
 
-def run(name: str, *, quick: bool = False, seed: int = 0, out: str | Path | None = None, **parameters: Any) -> Report:
+def run(
+    name: str,
+    *,
+    quick: bool = False,
+    preset: str | None = None,
+    seed: int = 0,
+    out: str | Path | None = None,
+    **parameters: Any,
+) -> Report:
     """Run an experiment and return its report; with `out`, also write it there.
 
-    `parameters` change single values of the preset.
+    `preset` is "full" (the default), "quick" (which `quick` is short for), or a setting of a source that the
+    experiment knows. `parameters` change single values of it.
     """
     experiment = Experiment.named(name)
-    values = experiment.with_parameters(quick, parameters)
+    chosen = preset or ("quick" if quick else "full")
+    values = experiment.with_parameters(chosen, parameters)
     seed = whole(seed, "seed", least=0)
-    preset = "custom" if parameters else "quick" if quick else "full"
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     began = time.perf_counter()
     make_room()  # many experiments in one process compile thousands of programs
-    with interrupts_end_everything():
+    # With a folder to write to, an interrupted run leaves there what it has trained, and goes on from it.
+    with interrupts_end_everything(), parts_kept_in(None if out is None else Path(out) / PARTS, _code()):
         result = experiment.module.run(**values, seed=seed)
     claims = tuple(experiment.module.claims(result))
     facts = {
@@ -226,7 +247,7 @@ def run(name: str, *, quick: bool = False, seed: int = 0, out: str | Path | None
         "finding": experiment.finding,
         "description": experiment.description,
         "reference": experiment.reference,
-        "preset": preset,
+        "preset": "custom" if parameters else chosen,
         "parameters": json.loads(json.dumps(values)),
         "seed": seed,
         "setup": {label: json.loads(setup.to_json()) for label, setup in result.setups.items()},
@@ -242,6 +263,7 @@ def run(name: str, *, quick: bool = False, seed: int = 0, out: str | Path | None
     report = Report(experiment, result, claims, _json_safe(facts))
     if out is not None:
         report.save(out)
+        shutil.rmtree(Path(out) / PARTS, ignore_errors=True)
     return report
 
 

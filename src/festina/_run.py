@@ -20,8 +20,10 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from ._errors import BadInput
 from ._linalg import shared_modes
+from ._narrow import narrowed, widened
 from ._objective import Moments, blow_up, descended, gradient, loss
 from ._observables import OBSERVABLES, View
+from ._parallel import apart
 from ._setup import Discrete, Setup
 
 BLOCK_SECONDS = 0.5  # how long Ctrl-C and the progress bar may wait
@@ -32,7 +34,7 @@ TRIAL_STEPS = 50_000  # of a slower run, after a divergence
 class Carry(NamedTuple):
     """The state of one seed's training."""
 
-    weights: Any  # as `lay` holds them
+    weights: Any  # as the layout holds them
     rule: Any  # state of the rule; for a flow, the last step size
     loss: Any
     limit: Any  # a loss beyond it means that training has diverged
@@ -87,14 +89,42 @@ def modes_of_starts(task: Any, net: Any, weights: Any) -> Any:
     return jax.vmap(lambda start: shared_modes(task.cov_yx, task.cov_x, net.map(start)))(weights)
 
 
-def lay(weights: Any, flips: tuple[bool, ...]) -> Any:
-    """Transpose the marked weights; doing it twice undoes it."""
-    leaves, structure = jax.tree.flatten(weights)
-    turned = [jnp.swapaxes(leaf, -1, -2) if flip else leaf for leaf, flip in zip(leaves, flips, strict=True)]
-    return jax.tree.unflatten(structure, turned)
+class Layout(NamedTuple):
+    """How a run holds weights, for the sake of speed: some transposed, some stacked."""
+
+    structure: Any
+    flips: tuple[bool, ...]
+    stacks: tuple[tuple[int, ...], ...]  # numbers of the weights of one stack
+
+    @classmethod
+    def of(cls, net: Any, weights: Any) -> Layout:
+        """For weights with a leading seed axis."""
+        leaves, structure = jax.tree.flatten(weights)
+        # With their longer axis contiguous XLA's matrix products need no copies.
+        flips = tuple(w.ndim == 3 and w.shape[1] > w.shape[2] for w in leaves)
+        single = set(range(len(leaves))) - {k for group in net.alike for k in group}
+        return cls(structure, flips, (*net.alike, *((k,) for k in sorted(single))))
+
+    def hold(self, weights: Any) -> tuple[Any, ...]:
+        leaves = jax.tree.leaves(weights)
+        groups = [[leaves[k] for k in stack] for stack in self.stacks]
+        return self._turned([jnp.stack(group, axis=-3) if len(group) > 1 else group[0] for group in groups])
+
+    def weights(self, held: tuple[Any, ...]) -> Any:
+        leaves = {}
+        # Stacks are turned before they are taken apart: XLA sees then that the parts are put together again.
+        for stack, array in zip(self.stacks, self._turned(held), strict=True):
+            leaves |= zip(stack, apart(array, -3) if len(stack) > 1 else [array], strict=True)
+        return jax.tree.unflatten(self.structure, [leaves[k] for k in range(len(leaves))])
+
+    def _turned(self, stacks: Any) -> tuple[Any, ...]:
+        return tuple(
+            jnp.swapaxes(array, -1, -2) if self.flips[stack[0]] else array
+            for stack, array in zip(self.stacks, stacks, strict=True)
+        )
 
 
-@functools.partial(jax.jit, static_argnames=("flips", "names", "lanes"))
+@functools.partial(jax.jit, static_argnames=("layout", "names", "lanes"))
 def _advance(
     view: View,
     rule: Any,
@@ -102,7 +132,7 @@ def _advance(
     amounts: Any,
     kept: Any,
     *,
-    flips: tuple[bool, ...],
+    layout: Layout,
     names: tuple[str, ...],
     lanes: Lanes,
 ) -> Any:
@@ -110,17 +140,20 @@ def _advance(
 
     def one(shared, item):
         view, rule, amounts, kept = shared
-        carry, own = item
+        carry, own, turns = item
         view = dataclasses.replace(view, **own)
 
         def read(held):
-            return {name: OBSERVABLES[name].read(view, lay(held, flips)) for name in names}
+            narrow = layout.weights(held)
+            wide = widened(view.net, narrow, turns)
+            known = {name: OBSERVABLES[name] for name in names}
+            return {name: each.read(view, narrow if each.narrow else wide) for name, each in known.items()}
 
         def mark(carry, now):
             amount, keep = now
-            carry = _travel(view, rule, carry, amount, flips)
+            carry = _travel(view, rule, carry, amount, layout)
             # Marks that only fill the block are free.
-            evaluate = lambda carry: loss(view.net, view.seen, lay(carry.weights, flips))  # noqa: E731
+            evaluate = lambda carry: loss(view.net, view.seen, layout.weights(carry.weights))  # noqa: E731
             value = jax.lax.cond(keep | (amount > 0), evaluate, lambda carry: carry.loss, carry)
             carry = carry._replace(loss=jnp.where(carry.loss <= carry.limit, value, carry.loss))
             blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(read, carry.weights))
@@ -131,8 +164,8 @@ def _advance(
     return lanes.each(one, (view, rule, amounts, kept), per_seed)
 
 
-def _travel(view: View, rule: Any, carry: Carry, amount: Any, flips: tuple[bool, ...]) -> Carry:
-    value_and_grad = jax.value_and_grad(lambda held, rows: descended(view.net, view.seen, lay(held, flips), rows))
+def _travel(view: View, rule: Any, carry: Carry, amount: Any, layout: Layout) -> Carry:
+    value_and_grad = jax.value_and_grad(lambda held, rows: descended(view.net, view.seen, layout.weights(held), rows))
     if not isinstance(rule, Discrete):
         return _flow(value_and_grad, rule, carry, amount)
 
@@ -197,12 +230,15 @@ class Run:
         self.lanes = Lanes.over(len(seeds))
         own = {"modes": view.modes, "start": view.start}  # these have a seed axis
         self.view = dataclasses.replace(view, modes=None, start=None)
-        # Weights are held with their longer axis contiguous: XLA's matrix products then need no copies.
-        self.flips = tuple(w.ndim == 3 and w.shape[1] > w.shape[2] for w in jax.tree.leaves(weights))
-        held = lay(weights, self.flips)
-        start = functools.partial(_first, dtype=self.goals.dtype, stepping=self.stepping, flips=self.flips)
+        # A flow holds every weight to its own tolerance, so its weights stay as they are.
+        fewer = self.stepping and setup.rule.follows_gradient and isinstance(view.seen, Moments)
+        weights, turns = narrowed(view.net, weights) if fewer else (weights, (None,) * len(view.net.junctions))
+        weights, turns = jax.tree.map(lambda leaf: np.asarray(leaf, setup.precision), (weights, turns))
+        self.layout = Layout.of(view.net, weights)
+        held = self.layout.hold(weights)
+        start = functools.partial(_first, dtype=self.goals.dtype, stepping=self.stepping, layout=self.layout)
         carry = start(self.view, self.rule, held, np.asarray(seeds))
-        self.per_seed = self.lanes.spread((carry, own))
+        self.per_seed = self.lanes.spread((carry, own, turns))
         self.failure: Failure | None = None
         self.loss = float("nan")
         self.compiled = False
@@ -211,8 +247,8 @@ class Run:
     @property
     def weights(self) -> Any:
         """The present weights, with a leading seed axis."""
-        held = jax.tree.map(lambda leaf: leaf[: len(self.seeds)], self.per_seed[0].weights)
-        return lay(held, self.flips)
+        carry, _, turns = jax.tree.map(lambda leaf: leaf[: len(self.seeds)], self.per_seed)
+        return widened(self.view.net, self.layout.weights(carry.weights), turns)
 
     @property
     def total(self) -> float:
@@ -227,13 +263,13 @@ class Run:
         amounts, kept, units = self._marks()
         began = time.perf_counter()
         result = _advance(
-            self.view, self.rule, self.per_seed, amounts, kept, flips=self.flips, names=self.names, lanes=self.lanes
+            self.view, self.rule, self.per_seed, amounts, kept, layout=self.layout, names=self.names, lanes=self.lanes
         )
         carry, (records, losses) = jax.block_until_ready(result)
         self._adapt_budget(units, time.perf_counter() - began)
         count = len(self.seeds)
         losses = np.asarray(losses)[:count]
-        self.per_seed = (carry, self.per_seed[1])
+        self.per_seed = (carry, *self.per_seed[1:])
         keep = self._finite_marks(losses, carry) & kept
         self.loss = float(np.mean(losses[:, -1]))
         self.reached += int(keep.sum())
@@ -293,10 +329,8 @@ def _goals(setup: Setup) -> np.ndarray:
     return steps.astype(np.int32)
 
 
-@functools.partial(jax.jit, static_argnames=("dtype", "stepping", "flips"))
-def _first(
-    view: View, rule: Any, weights: Any, seeds: Any, *, dtype: Any, stepping: bool, flips: tuple[bool, ...]
-) -> Carry:
+@functools.partial(jax.jit, static_argnames=("dtype", "stepping", "layout"))
+def _first(view: View, rule: Any, weights: Any, seeds: Any, *, dtype: Any, stepping: bool, layout: Layout) -> Carry:
     """The state of every seed before training."""
 
     def one(weights, seed):
@@ -305,7 +339,7 @@ def _first(
         zero = jnp.zeros((), jax.tree.leaves(weights)[0].dtype)
         samples = None if isinstance(view.seen, Moments) else view.seen.x.shape[0]
         state = rule.start(weights, samples, key) if stepping else zero
-        begin = loss(view.net, view.seen, lay(weights, flips))
+        begin = loss(view.net, view.seen, layout.weights(weights))
         return Carry(weights, state, zero, blow_up(view.seen, begin), jnp.zeros((), dtype))
 
     return jax.vmap(one)(weights, seeds)

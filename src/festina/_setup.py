@@ -34,6 +34,8 @@ class Net(abc.ABC):
 
     linear: ClassVar[bool] = False
     switches: Any = ()  # times at which the net itself changes; `at_time` is the net from then on
+    alike: Any = ()  # groups of numbers of weights that have the same part and shape, and are best held as one
+    junctions: Any = ()  # of a linear net, for every hidden layer: numbers of the weights into it, and out of it
 
     @abc.abstractmethod
     def shapes(self, d_in: int, d_out: int) -> Any:

@@ -59,11 +59,11 @@ def simulate(
     concrete(setup, "simulate")
     seeds = _seed_list(seeds)
     if isinstance(setup.task, TaskSequence) or setup.net.switches:
-        return _sequence.trained(setup, observe, functools.partial(_trained, seeds=seeds, progress=progress))
-    return _trained(setup, checked_names(observe, setup), seeds=seeds, progress=progress)[0]
+        return _sequence.trained(setup, observe, functools.partial(train, seeds=seeds, progress=progress))
+    return train(setup, checked_names(observe, setup), seeds=seeds, progress=progress)[0]
 
 
-def _trained(
+def train(
     setup: Setup,
     names: tuple[str, ...],
     *,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import tempfile
@@ -45,6 +46,17 @@ class Trajectory(Mapping):
         """Where it came from: setup, version, assumptions or device, …; long parts are made when asked for."""
         self._provenance = {k: v() if callable(v) else v for k, v in self._provenance.items()}
         return self._provenance
+
+    @functools.cached_property
+    def setup(self) -> Any:
+        """The setup that it came from."""
+        from ._spec import from_spec
+
+        if "setup" not in self._provenance:
+            raise BadInput(f"a trajectory from {self.source} without a setup", "one from simulate or solve", "train it")
+        known = self._provenance["setup"]
+        # Before it is written as a spec, the setup waits as the argument of the function that will do so.
+        return known.args[0] if isinstance(known, functools.partial) else from_spec(self.provenance["setup"])
 
     def _fact(self, key: str) -> Any:
         value = self._provenance.get(key)

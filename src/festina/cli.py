@@ -65,7 +65,7 @@ def show(name: Annotated[str, typer.Argument(help="A name from `festina list`.")
         _echo_json(found)
         return
     typer.echo(f"{found['name']} ({found['kind']})\n\n{found['text']}")
-    for heading in ("parameters", "quick", "reference", "example"):
+    for heading in ("parameters", "quick", "presets", "reference", "example"):
         if found.get(heading):
             typer.echo(f"\n{heading}:")
             for key, value in found[heading].items():
@@ -78,6 +78,7 @@ def run(
     name: Annotated[str, typer.Argument(help="An experiment from `festina list`.")],
     out: Annotated[Path, typer.Option(help="Folder for report.json, data.nc, figure.svg and figure.png.")],
     quick: Annotated[bool, typer.Option("--quick", help="Use the quick preset.")] = False,
+    preset: Annotated[str | None, typer.Option(help="full, quick, or a setting that `festina show` lists.")] = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -90,7 +91,7 @@ def run(
     _writable(out)
     _use_all_cores()
     with _interrupts_answered():
-        report = run_experiment(name, quick=quick, seed=seed, out=out, **changes)
+        report = run_experiment(name, quick=quick, preset=preset, seed=seed, out=out, **changes)
     if as_json:
         _echo_json(report.to_dict())
     else:

@@ -1,4 +1,4 @@
-"""Items in contexts: gated networks for subsets, what ReLU units are on for, distances and fits of loss curves.
+"""Items in contexts: gated networks for subsets, and fits of loss curves.
 
 The source descends the loss summed over the N samples; an epoch of it, at rate 10⁻³, is N·10⁻³ of time.
 [jarvis2025, sections 4 and 5]
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from .. import nets, tasks
-from .._contest import time_to
 from .._setup import Task
 from ..tasks.hierarchy import hierarchy_block
 from ..theories.context_race import gate_overlap, item_mode
 
 RATE = 1e-3  # of the source, on the summed loss
 EPOCHS = "epochs at rate 10⁻³"
+SHIFTS = range(-80, 81)  # epochs by which to move a curve onto another
 KAPPA = {3: 1.0, 4: 1.1, 5: 1.35}  # size of the context inputs of the source, as run
 
 
@@ -54,62 +54,6 @@ def strengths(task: Task, sizes: int | Sequence[int], contexts: int, items: int)
 def floor(task: Task) -> float:
     """The least loss of a linear map."""
     return 0.5 * np.mean(np.sum(left_by_linear(task).y ** 2, axis=1))
-
-
-def kinds_of_gates(contexts: int) -> list[str]:
-    return [*(f"{count} of {contexts} contexts" for count in range(contexts, 0, -1)), "some items only", "off"]
-
-
-def gate_shares(activity: np.ndarray, sizes: np.ndarray, contexts: int) -> np.ndarray:
-    """The share of the weight in units that are on for whole contexts, by their number, or for some items only.
-
-    Activity is (…, sample, hidden), samples sorted by context, sizes (…, hidden); shares are (…, kind).
-    """
-    on = (activity > 0).reshape(*activity.shape[:-2], contexts, -1, activity.shape[-1])
-    on_for_all, on_for_some = on.all(axis=-2), on.any(axis=-2)
-    split = (on_for_all != on_for_some).any(axis=-2)
-    count = on_for_all.sum(axis=-2)
-    off = on_for_some.sum(axis=-2) == 0
-    kinds = [*(~split & (count == number) for number in range(contexts, 0, -1)), split, off]
-    total = sizes.sum(axis=-1)
-    return np.stack([(sizes * kind).sum(axis=-1) / total for kind in kinds], axis=-1)
-
-
-def majority_share(activity: np.ndarray, sizes: np.ndarray, contexts: int, count: int) -> np.ndarray:
-    """The share of the weight in units that are on for most items of exactly `count` contexts; as `gate_shares`."""
-    on = (activity > 0).reshape(*activity.shape[:-2], contexts, -1, activity.shape[-1])
-    votes = (on.mean(axis=-2) > 0.5).sum(axis=-2)
-    return (sizes * (votes == count)).sum(axis=-1) / sizes.sum(axis=-1)
-
-
-def times_to(times: np.ndarray, losses: np.ndarray, fraction: float) -> np.ndarray:
-    """When each of the curves (…, time) falls to a fraction of its start; infinite if it never does."""
-    return np.apply_along_axis(lambda loss: time_to(times, loss, fraction), -1, losses)
-
-
-def largest_distance(losses: np.ndarray, others: np.ndarray) -> float:
-    """Of curves of the same seeds, in units of the loss at the start; the largest over time, averaged over seeds."""
-    return float(_gaps(losses, others).max(axis=-1).mean())
-
-
-def mean_distance(losses: np.ndarray, others: np.ndarray) -> float:
-    """The same, averaged over time as well."""
-    return float(_gaps(losses, others).mean())
-
-
-def _gaps(losses: np.ndarray, others: np.ndarray) -> np.ndarray:
-    return np.abs(np.asarray(losses) - np.asarray(others)) / np.asarray(others)[..., :1]
-
-
-def shifted_distance(epochs, losses, others, furthest: int = 80) -> tuple[int, float]:
-    """The shift in whole epochs of the first curves that brings them closest to the others, and the distance left."""
-
-    def left(shift):
-        moved = [np.interp(epochs - shift, epochs, loss) for loss in np.atleast_2d(losses)]
-        return largest_distance(np.array(moved), np.atleast_2d(others))
-
-    best = min(range(-furthest, furthest + 1), key=left)
-    return best, left(best)
 
 
 def fit_closed_form(task, items: int, contexts: int, times, loss, rate: float) -> dict:

@@ -33,12 +33,16 @@ from .._report import Claim, Result
 from .._setup import Setup
 from .._simulate import simulate
 from .._solve import solve
+from ..gates.comparing import largest_distance, mean_distance, shifted_distance, times_to
+from ..gates.reading import purity
+from ..gates.recording import unpacked
 from . import _contexts
 from ._contexts import EPOCHS, RATE
 
 REFERENCE = {"saxe_slides": "“Context-dependent processing”", "jarvis2025": "section 4, figure 4"}
 QUICK = dict(lr=0.01, seeds=1, thorough=False)
 CONTEXTS, ITEMS = 3, 8
+KINDS = ("3 of 3 contexts", "2 of 3 contexts", "1 of 3 contexts", "some items only", "off")
 # Singular values on the residual of the pathways that are off in context 1, 2 and 3, by an independent computation.
 RESIDUAL = (
     (0.0893, 0.0632, 0.0501, 0.0383, 0.0367, 0.0337, 0.0311, 0.0),
@@ -90,10 +94,10 @@ def run(
             "two contexts, ahead, sequential": switched(2, ahead, "sequential"),
         }
         compared += list(setups)[-2:]
-    free = simulate(setups["ReLU"], draws, ["loss", "representation", "unit_size"])
-    late = simulate(
-        setups["ReLU"].replace(init=inits.SmallRandom(small)), draws, ["loss", "representation", "unit_size"]
-    )
+    free = simulate(setups["ReLU"], draws, "gates")
+    late = simulate(setups["ReLU"].replace(init=inits.SmallRandom(small)), draws, "gates")
+    read = purity(free).isel(layer=0)
+    two = [vote.count("1") == 2 for vote in read.vote.values]
     linear = simulate(setups["common alone"], draws, ["loss", "path_norm"])
     seen = {name: simulate(setups[name], draws, ["loss", "path_norm"]) for name in compared}
     residual = _contexts.left_by_linear(task)
@@ -102,7 +106,7 @@ def run(
     defects = moments["two contexts"].defects()
     instants = [int(np.argmin(np.abs(shown - epoch))) for epoch in SHOWN if epoch <= epochs]
     strongest = np.argsort(-free["unit_size"][0][instants], axis=-1)
-    on = np.take_along_axis(free["representation"][0][instants] > 0, strongest[:, None], axis=-1)
+    packed = np.take_along_axis(free["gates"][0][instants], strongest[..., None], axis=1)
     import xarray
 
     data = xarray.Dataset(
@@ -118,19 +122,16 @@ def run(
             "defect": ((), float(defects["defect"][0])),
             "share": (
                 ("seed", "time", "kind"),
-                _contexts.gate_shares(free["representation"], free["unit_size"], CONTEXTS),
+                np.stack([*(read["count"][..., k] for k in range(CONTEXTS, 0, -1)), read.split, read.dead], axis=-1),
             ),
-            "majority": (
-                ("seed", "time"),
-                _contexts.majority_share(free["representation"], free["unit_size"], CONTEXTS, 2),
-            ),
-            "on": (("shown", "sample", "hidden"), on.astype(np.int8)),
+            "majority": (("seed", "time"), read.majority.values[..., two].sum(axis=-1)),
+            "on": (("shown", "hidden", "sample"), unpacked(packed, task.samples or 0).astype(np.int8)),
             "expected_delay": ((), np.log(scale / small) * rate / np.log1p(rate * task.spectrum()[0]) / per_epoch),
         },
         coords={
             "time": shown * per_epoch, "epoch": ("time", shown), "seed": draws, "net": compared,
             "size": list(sizes), "subset": ["1", "2", "3"], "shown": shown[instants],
-            "kind": _contexts.kinds_of_gates(CONTEXTS), "sample": list(task.items or ()),
+            "kind": list(KINDS), "sample": list(task.items or ()),
         },
         attrs={"samples": task.samples, "scale": scale, "small": small},
     )  # fmt: skip
@@ -142,7 +143,7 @@ def run(
     flow = [solve(gated.replace(rule=rules.GradientFlow()), "PathDynamics", seed=k, observe="loss") for k in draws]
     data["predicted_loss"] = (("seed", "time"), np.stack([found["loss"] for found in flow]))
     finer = simulate(gated.replace(rule=rules.GradientDescent(rate / 2)), draws, ["loss", "path_norm"])
-    gaps = [_contexts.mean_distance(found["loss"], data.predicted_loss) for found in (seen["two contexts"], finer)]
+    gaps = [mean_distance(found["loss"], data.predicted_loss) for found in (seen["two contexts"], finer)]
     data["gap"] = ("rate", gaps)
     return Result(data, setups, {"two contexts": flow[0]})
 
@@ -157,12 +158,12 @@ def claims(result: Result) -> list[Claim]:
     data = result.data
     epochs, relu = data.epoch.values, data.relu_loss.values
     gated = {name: data.gated_loss.sel(net=name).values for name in data.net.values}
-    mean = {name: _contexts.mean_distance(loss, relu) for name, loss in gated.items()}
-    shift, after = _contexts.shifted_distance(epochs, gated["two contexts, ahead"], relu)
-    tenth = {name: _contexts.times_to(epochs, loss, 0.1).mean() for name, loss in ({"ReLU": relu} | gated).items()}
+    mean = {name: mean_distance(loss, relu) for name, loss in gated.items()}
+    shift, after = shifted_distance(epochs, gated["two contexts, ahead"], relu, _contexts.SHIFTS)
+    tenth = {name: times_to(epochs, loss, 0.1).mean() for name, loss in ({"ReLU": relu} | gated).items()}
     raw = data.raw.isel(mode=0)
     share = data.share.mean("seed")
-    drops = [_contexts.times_to(epochs, curves, DROPPED) for curves in (relu, data.late_loss.values)]
+    drops = [times_to(epochs, curves, DROPPED) for curves in (relu, data.late_loss.values)]
     delay = float(np.mean(drops[1] - drops[0]))
     floor = float(data.floor) * data.attrs["samples"]
     found = [
@@ -245,7 +246,7 @@ def _thorough_claims(data, gated) -> list[Claim]:
         ),
         Claim.at_most(
             "Joint and sequential training differ little: largest distance / first loss",
-            _contexts.largest_distance(sequential, gated["two contexts, ahead"]), 0.008,
+            largest_distance(sequential, gated["two contexts, ahead"]), 0.008,
         ),
     ]  # fmt: skip
 
@@ -315,7 +316,7 @@ def _draw_units(axes, data) -> None:
     count = min(120, data.sizes["hidden"])
     blocks = []
     for epoch in data.shown.values:
-        on = data.on.sel(shown=epoch).values[:, :count].astype(float)
+        on = data.on.sel(shown=epoch).values[:count].T.astype(float)
         on = on.reshape(CONTEXTS, -1, count)
         order = np.lexsort([on.mean(axis=1).min(axis=0), on.mean(axis=1).argmin(axis=0)])
         tinted = on * (1 + np.arange(CONTEXTS))[:, None, None]

@@ -19,13 +19,13 @@ from __future__ import annotations
 import numpy as np
 
 from .. import inits, nets, rules, tasks
-from .._contest import time_to
 from .._noun import positive, whole
 from .._plot import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
 from .._report import Claim, Result
 from .._setup import Setup
 from .._simulate import simulate
 from .._solve import solve
+from ..gates.comparing import times_to
 from ..theories.aligned_modes import mode
 from ..theories.disjoint_pathways import effective_start, time_to_loss
 from ._xor import LEARNED, formulas, gated, moments, selectivity
@@ -110,15 +110,11 @@ def _gated_inputs(net, task):
     return np.concatenate([opening[:, None] * task.x for opening in net.moments(task).openings], axis=1)
 
 
-def _times_to(times, losses, fraction):
-    return np.array([time_to(times, loss, fraction) for loss in losses])
-
-
 def claims(result: Result) -> list[Claim]:
     data = result.data
     times = data.time.values
-    switched, relu = (_times_to(times, data[f"{net}_loss"].values, LEARNED).mean() for net in ("gated", "relu"))
-    moving = _times_to(times, data.relu_loss.values, MOVING)
+    switched, relu = (times_to(times, data[f"{net}_loss"].values, LEARNED).mean() for net in ("gated", "relu"))
+    moving = times_to(times, data.relu_loss.values, MOVING)
     by_then = [np.interp(when, times, curve) for when, curve in zip(moving, data.selectivity.values, strict=True)]
     served = data.activity.argmax("sample").values
     sizes = data.unit_size.values

@@ -36,6 +36,7 @@ from .._report import Claim, Result
 from .._setup import Setup
 from .._simulate import simulate
 from .._solve import solve
+from ..gates.comparing import largest_distance, mean_distance, shifted_distance, times_to
 from ..tasks.hierarchy import hierarchy_block
 from ..theories.context_race import head_start, item_mode, race_ranking
 from ..theories.disjoint_pathways import effective_start
@@ -160,8 +161,8 @@ def claims(result: Result) -> list[Claim]:
     rivals = [
         float(data.strength.sel(contexts=c, of="residual").max() / last[c].strength.sel(of="residual")) for c in counts
     ]
-    raw = [_contexts.largest_distance(last[c].gated_loss.values, relu[c]) for c in counts]
-    shifts = [_contexts.shifted_distance(epochs, last[c].gated_loss.values, relu[c]) for c in counts]
+    raw = [largest_distance(last[c].gated_loss.values, relu[c]) for c in counts]
+    shifts = [shifted_distance(epochs, last[c].gated_loss.values, relu[c], _contexts.SHIFTS) for c in counts]
     away, matched = ({c: _distances(data[f"{kind}_loss"], relu[c], c) for c in counts} for kind in ("gated", "matched"))
     private = [gaps[-1] / gaps[0] for gaps in away.values()]
     closer, closest = ({c: min(gaps[:-1]) / gaps[-1] for c, gaps in which.items()} for which in (away, matched))
@@ -281,7 +282,7 @@ def claims(result: Result) -> list[Claim]:
 
 def _distances(losses, relu, count: int) -> list[float]:
     """Mean distance of the curves of every size from those of ReLU."""
-    return [_contexts.mean_distance(losses.sel(contexts=count, size=m).values, relu) for m in range(1, count)]
+    return [mean_distance(losses.sel(contexts=count, size=m).values, relu) for m in range(1, count)]
 
 
 def _listed(numbers) -> str:
@@ -293,7 +294,7 @@ def _furthest(ratios) -> float:
 
 
 def _time(losses, fraction: float) -> float:
-    return float(_contexts.times_to(losses.epoch.values, losses.values, fraction).mean())
+    return float(times_to(losses.epoch.values, losses.values, fraction).mean())
 
 
 def _tenths(data, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -312,7 +313,7 @@ def _pairs_out_of_order(times, others) -> int:
 
 
 def _fitted_distance(data, kind: str) -> float:
-    return _contexts.largest_distance(data[f"{kind}_loss"].values, data.relu_loss.mean("seed").values)
+    return largest_distance(data[f"{kind}_loss"].values, data.relu_loss.mean("seed").values)
 
 
 def figure(result: Result):

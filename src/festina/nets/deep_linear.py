@@ -27,6 +27,10 @@ class DeepLinear(Net):
     def depth(self) -> int:
         return len(self.hidden) + 1  # pyright: ignore[reportArgumentType]
 
+    @property
+    def junctions(self):
+        return tuple(((k,), (k + 1,)) for k in range(self.depth - 1))
+
     def shapes(self, d_in, d_out):
         return layer_shapes(d_in, self.hidden, d_out)  # pyright: ignore[reportArgumentType]
 

@@ -23,6 +23,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "swish": jax.nn.swish,
     "gelu": jax.nn.gelu,
 }
+OFF_SLOPE = {"relu": 0.0, "leaky_relu": 0.01}  # activations that only switch: their slope where a unit is off
 
 
 @noun
@@ -48,15 +49,30 @@ class MLP(Net):
         return tuple((shape, (shape[0],)) for shape in layers) if self.bias else layers
 
     def apply(self, weights, x):
-        return self._layer(weights[-1], self._hidden(weights, x))
+        return self.layer(weights[-1], self._hidden(weights, x))
 
     def representation(self, weights, x):
         return self._hidden(weights, x) if self.hidden else None
 
+    @property
+    def off_slope(self) -> float | None:
+        """What a unit that is off passes on; None where units do more than switch between on and off."""
+        return OFF_SLOPE.get(self.activation)
+
+    def gates(self, weights, x):
+        """Which units are on, (sample, unit), the hidden layers side by side; a unit at exactly 0 is off."""
+        on = []
+        for layer in weights[:-1]:
+            before = self.layer(layer, x)
+            on.append(before > 0)
+            x = ACTIVATIONS[self.activation](before)
+        return jnp.concatenate(on, axis=1)
+
     def _hidden(self, weights, x):
         for layer in weights[:-1]:
-            x = ACTIVATIONS[self.activation](self._layer(layer, x))
+            x = ACTIVATIONS[self.activation](self.layer(layer, x))
         return x
 
-    def _layer(self, layer, x):
+    def layer(self, layer, x):
+        """One layer before its activation."""
         return x @ layer[0].T + layer[1] if self.bias else x @ layer.T

@@ -1,0 +1,316 @@
+"""Comparing networks with their gated twins: loss curves, outputs, and the geometry of hidden activity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .._contest import time_to
+from .._errors import BadInput
+from .._linalg import FAINT, ROUNDING
+from .._noun import real_array, whole
+from .._setup import Task
+from .._trajectory import Trajectory
+from .recording import same_samples
+
+LEVELS = np.linspace(0.99, 0.01, 99)  # of the loss, at which two curves are compared for a shift
+FINER = 41  # shifts to try between those at neighbouring levels
+
+
+def compare(
+    reference: Trajectory,
+    candidates: Mapping[str, Trajectory] | Trajectory,
+    *,
+    fractions: Any = (0.5, 0.1, 0.01),
+    at: Any = None,
+) -> Any:
+    """How near candidate twins come to a network; an `xarray.Dataset` with one entry for each candidate.
+
+    Args:
+        reference: the network, most often a ReLU one, as recorded by `simulate` or `gates.record`.
+        candidates: {name: trajectory}, or one trajectory, of the same task, times and seeds; seed by seed they are
+            compared with the reference. One without seeds, from `solve`, is compared with every seed.
+        fractions: of the loss at the start, for the times to reach them.
+        at: times at which to compare outputs and hidden activity, each taken to the nearest that is recorded; None
+            takes all.
+
+    All numbers are averages over seeds, and distances of losses are in units of the loss of the reference at the start:
+
+    - `raw`, `mean` (candidate): the largest distance of losses over time, and its mean over the recorded times.
+    - `shift`, `raw_after_shift` (candidate): the one time by which to move the curves of a candidate, for all seeds, so
+      that the largest distance is least (negative: the candidate is late), and what is left of it.
+    - `time_to` (candidate, fraction), `reference_time_to` (fraction): when the loss falls to a fraction of its start;
+      infinite if for one seed it never does.
+    - `output_gap`, `output_mean_square` (candidate, time): ‖ŷ − ŷ_ref‖/‖ŷ_ref‖ over all samples and features, and the
+      mean of (ŷ − ŷ_ref)² over these; where both have recorded "outputs".
+    - `geometry` (candidate, time): see `geometry`; where both have "representation", or both "similarity".
+
+    What a candidate has not recorded is NaN, and a variable that none has is left out.
+    """
+    import xarray
+
+    twins = _named({"candidate": candidates} if isinstance(candidates, Trajectory) else candidates)
+    _named({"reference": reference})
+    for name, twin in twins.items():
+        _check_twin(name, twin, reference)
+    times, loss = reference.times, _by_seed(reference, "loss")
+    losses = [_by_seed(twin, "loss") for twin in twins.values()]
+    shifts = [shifted_distance(times, own, loss) for own in losses]
+    when = _recorded(times, at)
+    found = xarray.Dataset(
+        {
+            "raw": ("candidate", [largest_distance(own, loss) for own in losses]),
+            "mean": ("candidate", [mean_distance(own, loss) for own in losses]),
+            "shift": ("candidate", [shift for shift, _ in shifts]),
+            "raw_after_shift": ("candidate", [left for _, left in shifts]),
+            "time_to": learning_times(twins, fractions).time_to,
+            "reference_time_to": learning_times({"": reference}, fractions).time_to[0].drop_vars("candidate"),
+        },
+        coords={"candidate": list(twins), "time": times[when]},
+    )
+    observed = {
+        "output_gap": (_output_gap, ("outputs",)),
+        "output_mean_square": (lambda own, other, of: np.mean((own - other) ** 2, axis=(-2, -1)), ("outputs",)),
+        "geometry": (_geometry_of, ("similarity", "representation")),
+    }
+    for name, (measure, sources) in observed.items():
+        rows = [_over_time(measure, twin, reference, sources, when) for twin in twins.values()]
+        if any(row is not None for row in rows):
+            nothing = np.full(len(when), np.nan)
+            found[name] = (("candidate", "time"), np.stack([nothing if row is None else row for row in rows]))
+    return found
+
+
+def learning_times(trained: Mapping[str, Trajectory], fractions: Any = (0.5, 0.1, 0.01)) -> Any:
+    """When each of several networks has learned; an `xarray.Dataset` over candidates and fractions of the first loss.
+
+    `time_to` is the mean over seeds, infinite if one of them never comes to the fraction; `reached` is the share of
+    seeds that do.
+    """
+    import xarray
+
+    named = _named(trained)
+    levels = np.atleast_1d(real_array(fractions, "fractions", ndim=(0, 1)))
+    if not len(levels) or (levels <= 0).any() or (levels >= 1).any():
+        raise BadInput(f"fractions = {fractions}", "shares of the first loss between 0 and 1", "give (0.5, 0.1, 0.01)")
+    when = [np.stack([times_to(one.times, _by_seed(one, "loss"), level) for level in levels]) for one in named.values()]
+    return xarray.Dataset(
+        {
+            "time_to": (("candidate", "fraction"), [found.mean(axis=1) for found in when]),
+            "reached": (("candidate", "fraction"), [np.isfinite(found).mean(axis=1) for found in when]),
+        },
+        coords={"candidate": list(named), "fraction": levels},
+    )
+
+
+def times_to(times: np.ndarray, losses: np.ndarray, fraction: float) -> np.ndarray:
+    """When each of the curves (…, time) falls to a fraction of its start; infinite if it never does."""
+    return np.apply_along_axis(lambda loss: time_to(times, loss, fraction), -1, losses)
+
+
+def largest_distance(losses: np.ndarray, others: np.ndarray) -> float:
+    """Of curves of the same seeds, in units of the others at the start; the largest over time, averaged over seeds."""
+    return float(_gaps(losses, others).max(axis=-1).mean())
+
+
+def mean_distance(losses: np.ndarray, others: np.ndarray) -> float:
+    """The same, averaged over time as well."""
+    return float(_gaps(losses, others).mean())
+
+
+def _gaps(losses: np.ndarray, others: np.ndarray) -> np.ndarray:
+    return np.abs(np.asarray(losses) - np.asarray(others)) / np.asarray(others)[..., :1]
+
+
+def shifted_distance(
+    times: np.ndarray, losses: np.ndarray, others: np.ndarray, shifts: Iterable[Any] | None = None
+) -> tuple[Any, float]:
+    """Which of some shifts of the first curves (…, time) brings them closest to the others, and the distance left.
+
+    Between their times curves are straight. Without `shifts` it searches among the gaps in time between the mean
+    curves at all levels of the loss, where the best shift of falling curves must lie, and then between neighbours.
+    """
+
+    def left(shift):
+        moved = [np.interp(times - shift, times, loss) for loss in np.atleast_2d(losses)]
+        return largest_distance(np.array(moved), np.atleast_2d(others))
+
+    tried = _gaps_in_time(times, losses, others) if shifts is None else list(shifts)
+    best = min(tried, key=left)
+    if shifts is None:
+        k = tried.index(best)
+        best = min([best, *np.linspace(tried[max(k - 1, 0)], tried[min(k + 1, len(tried) - 1)], FINER)], key=left)
+    return best, left(best)
+
+
+def _gaps_in_time(times: np.ndarray, losses: np.ndarray, others: np.ndarray) -> list[float]:
+    """How much later the others come to each level of the loss than the first, in the mean over seeds; and 0."""
+    own, other = (np.atleast_2d(curves).mean(axis=0) for curves in (losses, others))
+    reached = np.array([[time_to(times, curve, level) for curve in (own, other)] for level in LEVELS])
+    reached = reached[np.isfinite(reached).all(axis=1)]
+    return np.union1d(0.0, reached[:, 1] - reached[:, 0]).tolist()
+
+
+def geometry(h: Any, other: Any, *, similarity: bool = False) -> Any:
+    """How alike two representations lay out samples: the correlation of their distances between all pairs of samples.
+
+    It is Pearson's, of Euclidean distances (not squared), of activity (…, sample, unit) or, with `similarity`, of
+    products hhᵀ (…, sample, sample). Turning, moving and scaling a representation leave it as it is. Leading axes are
+    kept; NaN where a representation has all samples equally far apart.
+    """
+    pair = [_contrasts(_products(value, name, similarity)) for name, value in (("h", h), ("other", other))]
+    if pair[0].shape[-1] != pair[1].shape[-1]:
+        shapes = " and ".join(str(np.shape(value)) for value in (h, other))
+        raise BadInput(f"representations of shapes {shapes}", "the same samples in both", "compare them on one task")
+    found = np.sum(pair[0] * pair[1], axis=-1)
+    return float(found) if found.ndim == 0 else found
+
+
+def _contrasts(products: np.ndarray) -> np.ndarray:
+    """Distances between all pairs of samples, less their mean and of norm 1, (…, pair); NaN where they are equal."""
+    squares = np.diagonal(products, axis1=-2, axis2=-1)
+    i, j = np.triu_indices(products.shape[-1], 1)
+    distances = np.sqrt(np.maximum(squares[..., i] + squares[..., j] - 2 * products[..., i, j], 0))
+    centred = distances - distances.mean(axis=-1, keepdims=True)
+    spread = np.linalg.norm(centred, axis=-1, keepdims=True)
+    differ = spread > FAINT * np.linalg.norm(distances, axis=-1, keepdims=True)
+    return np.where(differ, centred / np.where(differ, spread, 1), np.nan)
+
+
+def scaling(h: Any, dimensions: int = 2, *, similarity: bool = False) -> np.ndarray:
+    """Classical multidimensional scaling: points (…, sample, dimension) whose distances are nearly those of activity.
+
+    They are the leading principal components of activity (…, sample, unit) or, with `similarity`, of products hhᵀ. It
+    is one eigenvalue problem, exact where so many dimensions suffice; unlike scaling by descent on a stress it has no
+    start, and needs no seed. Signs are fixed: the largest entry of each dimension is positive. To compare two layouts
+    lay one onto the other with `aligned`.
+    """
+    products = _products(h, "h", similarity)
+    if whole(dimensions, "dimensions") > products.shape[-1]:
+        raise BadInput(
+            f"dimensions = {dimensions} for {products.shape[-1]} samples",
+            "no more dimensions than samples",
+            "give dimensions=2",
+        )
+    values, vectors = np.linalg.eigh(products)
+    values, vectors = values[..., ::-1][..., :dimensions], vectors[..., ::-1][..., :dimensions]
+    values = np.where(values > ROUNDING * values[..., :1], values, 0)
+    points = vectors * np.sqrt(values)[..., None, :]
+    large = np.abs(points) >= (1 - FAINT) * np.abs(points).max(axis=-2, keepdims=True)  # the first, of equal ones
+    pivot = np.take_along_axis(points, np.argmax(large, axis=-2, keepdims=True), axis=-2)
+    return np.where(pivot < 0, -points, points)
+
+
+def aligned(points: Any, onto: Any, *, scale: bool = False) -> np.ndarray:
+    """Points (…, sample, dimension) moved, turned and mirrored to lie as near to others as they can (Procrustes).
+
+    With `scale` they may also grow or shrink. Leading axes are kept, and those of `onto` may be fewer.
+    """
+    own, other = real_array(points, "points"), real_array(onto, "onto")
+    if min(own.ndim, other.ndim) < 2 or own.shape[-2:] != other.shape[-2:]:
+        raise BadInput(
+            f"points of shape {own.shape} and onto of shape {other.shape}",
+            "as many samples and dimensions in both",
+            "scale both to the same dimensions: scaling(h, dimensions)",
+        )
+    centre = other.mean(axis=-2, keepdims=True)
+    own, other = own - own.mean(axis=-2, keepdims=True), other - centre
+    left, values, right = np.linalg.svd(np.swapaxes(own, -1, -2) @ other, full_matrices=False)
+    turned = own @ (left @ right)
+    if scale:
+        power = np.sum(own**2, axis=(-2, -1))
+        turned = turned * (values.sum(axis=-1) / np.where(power > 0, power, 1))[..., None, None]
+    return turned + centre
+
+
+def _products(h: Any, name: str, similarity: bool) -> np.ndarray:
+    """hhᵀ (…, sample, sample) of activity around its mean over samples."""
+    array = real_array(h, name)
+    if array.ndim < 2 or (similarity and array.shape[-1] != array.shape[-2]):
+        raise BadInput(
+            f"{name} has shape {array.shape}",
+            f"(…, sample, {'sample' if similarity else 'unit'})",
+            'record it with observe="similarity"' if similarity else 'record it with observe="representation"',
+        )
+    if similarity:
+        array = array - array.mean(axis=-1, keepdims=True)
+        return array - array.mean(axis=-2, keepdims=True)
+    centred = array - array.mean(axis=-2, keepdims=True)
+    return centred @ np.swapaxes(centred, -1, -2)
+
+
+def _geometry_of(own: np.ndarray, other: np.ndarray, of: str) -> Any:
+    return geometry(own, other, similarity=of == "similarity")
+
+
+def _output_gap(own: np.ndarray, other: np.ndarray, of: str) -> np.ndarray:
+    size = np.linalg.norm(other, axis=(-2, -1))
+    return np.where(size > 0, np.linalg.norm(own - other, axis=(-2, -1)) / np.where(size > 0, size, 1), np.nan)
+
+
+def _over_time(measure, twin: Trajectory, reference: Trajectory, sources: tuple[str, ...], when) -> np.ndarray | None:
+    """A measure of the first of the sources that both have recorded, averaged over seeds, (time,)."""
+    shared = [name for name in sources if name in twin and name in reference]
+    if not shared:
+        return None
+    own, other = _by_seed(twin, shared[0]), _by_seed(reference, shared[0])
+    return np.array([np.mean(measure(own[:, k], other[:, k], shared[0])) for k in when])
+
+
+def _by_seed(trajectory: Trajectory, name: str) -> np.ndarray:
+    """An observable (seed, time, …), of one seed where it has none."""
+    value = np.asarray(trajectory[name], float)
+    return value if "seed" in trajectory.axes[name] else value[None]
+
+
+def _recorded(times: np.ndarray, at: Any) -> np.ndarray:
+    """The indices of recorded times nearest to those asked for."""
+    if at is None:
+        return np.arange(len(times))
+    wanted = np.atleast_1d(real_array(at, "at", ndim=(0, 1)))
+    if not len(wanted) or wanted.min() < times[0] or wanted.max() > times[-1]:
+        raise BadInput(f"at = {at}", f"times between {times[0]:g} and {times[-1]:g}", "give times that are recorded")
+    return np.unique(np.abs(times - wanted[:, None]).argmin(axis=1))
+
+
+def _named(trained: Any) -> dict[str, Trajectory]:
+    """Trajectories by name, each of which has a loss."""
+    if not isinstance(trained, Mapping) or isinstance(trained, Trajectory) or not trained:
+        raise BadInput(
+            f"candidates are {'empty' if isinstance(trained, Mapping) else type(trained).__name__}",
+            "trajectories by name",
+            'give {"two contexts": simulate(setup)}',
+        )
+    for name, value in trained.items():
+        if not isinstance(value, Trajectory) or "loss" not in value:
+            what = f"has {', '.join(value)}" if isinstance(value, Trajectory) else f"is {type(value).__name__}"
+            raise BadInput(f"{name!r} {what}", "a Trajectory with the loss", 'simulate(setup, observe=["loss", …])')
+    return {str(name): value for name, value in trained.items()}
+
+
+def _check_twin(name: str, twin: Trajectory, reference: Trajectory) -> None:
+    """Refuse a candidate that has other times, seeds or samples than the reference."""
+    spans = [f"{len(one.times)} times {one.times[0]:g} … {one.times[-1]:g}" for one in (twin, reference)]
+    close = FAINT * abs(reference.times[-1])
+    if len(twin.times) != len(reference.times) or np.abs(twin.times - reference.times).max() > close:
+        raise BadInput(
+            f"the times differ: {name!r} has {spans[0]}, the reference {spans[1]}",
+            "trajectories on one time grid",
+            "give both setups the same times=, and learning rates whose steps meet them",
+        )
+    seeds = [one.coordinates["seed"].tolist() for one in (twin, reference) if "seed" in one.axes["loss"]]
+    if len(seeds) == 2 and seeds[0] != seeds[1]:
+        raise BadInput(
+            f"the seeds differ: {name!r} has {seeds[0]}, the reference {seeds[1]}",
+            "the same seeds in both",
+            f"simulate(setup, seeds={seeds[1]})",
+        )
+    tasks = [one.setup.task for one in (twin, reference)]
+    if tasks[0] != tasks[1] and not (all(isinstance(task, Task) for task in tasks) and same_samples(*tasks)):
+        raise BadInput(
+            f"{name!r} has learned {tasks[0]!r}, the reference {tasks[1]!r}, with other samples",
+            "twins of one task",
+            "build the setup of the twin with reference.setup.replace(net=…)",
+        )

@@ -1,0 +1,162 @@
+"""Reading gates: which kinds of units hold the weight of a network, and how this changes as it learns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._errors import BadInput, UnknownName
+from .._noun import positive
+from .._trajectory import Trajectory
+from .recording import Recording, recording
+
+BEGUN = 0.99  # of the first loss: a network that has come to it has begun to learn
+STATES = np.frombuffer(b"01x", np.uint8)  # off, on and split, as letters
+
+
+def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01) -> Any:
+    """How the weight of a ReLU network is shared among kinds of gates over time; an `xarray.Dataset`.
+
+    The kind of a unit has one letter for each value of the label, in their order: 1 where it is on for all samples with
+    that value, 0 where it is off for all of them, x where it splits them. A unit weighs |incoming| |outgoing|, and a
+    share is one of the weight of its layer; where all units of a layer have size 0, all count alike.
+
+    Args:
+        label: a label of the task, such as "context" or "item".
+        small: units above this share of the largest of their layer are strong.
+
+    All variables have the axes (seed, layer, time), and the hidden layers count from 1:
+
+    - `share` (…, kind): of each kind that ever occurs; 1 in sum. Pure kinds come first, then split ones, "000" last.
+    - `all_on`, `pure`, `split`, `dead`: shares of the kinds "111", without an x and not "000", with an x, and "000".
+    - `count` (…, values): of units that split no value and are on for so many of them, 0 (dead) to all.
+    - `majority` (…, vote): the same as `share` by majority: 1 where a unit is on for more than half of the samples.
+    - `strong`, `distinct`: how many units are strong at that time, and how many patterns over samples these have.
+    - `never_growing` (seed, layer): share of the units, by number, that at no time exceed `small` of the largest unit
+      of the last time.
+    - `switched`: share of units with another pattern over samples than when learning began, at the first record with
+      the loss down to 0.99 of its start; 0 up to then, and where it never comes to that.
+    - `began_all_on`: share of units that were all-on and strong when learning began, and `kept_all_on` the part of it
+      that still is all-on; NaN before then, and where there is no such unit.
+    """
+    import xarray
+
+    seen = recording(trained)
+    values, counts, sizes = _counts(seen, label)
+    if (small := positive(small, "small", zero=True)) >= 1:
+        raise BadInput(f"small = {small:g}", "a share of the largest unit, below 1", "give small=0.01")
+    kind, kinds = _words(np.where(counts == sizes, 1, np.where(counts == 0, 0, 2)))
+    vote, votes = _words(np.where(2 * counts > sizes, 1, 0))
+    ones, split = np.array([name.count("1") for name in kinds]), np.array(["x" in name for name in kinds])
+    begun, start = _beginning(seen)
+    all_on = (counts == sizes).all(axis=-1)
+    found: dict[str, list[np.ndarray]] = {}
+    for layer in seen.layers:
+        of, own = seen.layer == layer, seen.of_layer(layer)
+        weight = _weight(own.size)
+        share = _shared(weight, kind[..., of], len(kinds))
+        strong = own.size > small * own.size.max(axis=-1, keepdims=True)
+        first, large = _at(own.packed, start), _at(strong & all_on[..., of], start)
+        began = (weight * large).sum(axis=-1)
+        kept = (weight * (large & all_on[..., of])).sum(axis=-1)
+        parts = {
+            "share": share,
+            "all_on": share[..., ones == len(values)].sum(axis=-1),
+            "pure": share[..., ~split & (ones > 0)].sum(axis=-1),
+            "split": share[..., split].sum(axis=-1),
+            "dead": share[..., ~split & (ones == 0)].sum(axis=-1),
+            "count": np.stack([share[..., ~split & (ones == k)].sum(axis=-1) for k in range(len(values) + 1)], axis=-1),
+            "majority": _shared(weight, vote[..., of], len(votes)),
+            "strong": strong.sum(axis=-1),
+            "distinct": _each(lambda packed, kept: len(set(map(bytes, packed[kept]))), own.packed, strong),
+            "never_growing": (own.size.max(axis=1) <= small * own.size[:, -1].max(axis=-1, keepdims=True)).mean(-1),
+            "switched": begun * (weight * _differ(own.packed, first)).sum(axis=-1),
+            "began_all_on": np.where(begun, began, np.nan),
+            "kept_all_on": np.where(begun & (began > 0), kept / np.where(began > 0, began, 1), np.nan),
+        }
+        for name, part in parts.items():
+            found.setdefault(name, []).append(part)
+    last = {"share": ("kind",), "count": ("values",), "majority": ("vote",)}
+    axes = {name: ("seed", "layer", "time", *last.get(name, ())) for name in found} | {
+        "never_growing": ("seed", "layer")
+    }
+    return xarray.Dataset(
+        {name: (axes[name], np.stack(parts, axis=1)) for name, parts in found.items()},
+        coords={
+            "seed": seen.seeds, "layer": list(seen.layers), "time": seen.times, "kind": kinds, "vote": votes,
+            "values": np.arange(len(values) + 1),
+        },
+        attrs={"label": label, "small": small},
+    )  # fmt: skip
+
+
+def _counts(seen: Recording, label: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The values of a label, for how many samples of each a unit is on (seed, time, unit, value), and how many it has.
+
+    Bits are counted as they are packed: unpacked, those of many samples would not fit into memory.
+    """
+    labels = seen.task.labels or {}
+    if not labels:
+        raise BadInput(
+            "gates recorded on samples without labels",
+            "a label: what each sample is a case of, such as its context",
+            'build the task with tasks.from_arrays(x, y, labels={"context": […]})',
+        )
+    if not isinstance(label, str) or label not in labels:
+        raise UnknownName.among("label of the task", label, labels)
+    values, which = np.unique(np.asarray(labels[label]), return_inverse=True)
+    masks = np.packbits(which == np.arange(len(values))[:, None], axis=-1)
+
+    def on(packed):
+        return np.stack([np.bitwise_count(packed & mask).sum(axis=-1, dtype=np.int64) for mask in masks], axis=-1)
+
+    return values, _each(on, seen.packed), np.bincount(which)
+
+
+def _words(states: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """States (…, value) as numbers of words, one letter for each value; and the words, pure ones first, 0s last."""
+    letters = np.ascontiguousarray(STATES[states])
+    raw, number = np.unique(letters.view(f"S{letters.shape[-1]}")[..., 0], return_inverse=True)
+    words = [word.decode() for word in raw]
+
+    def rank(k):
+        word = words[k]
+        return set(word) == {"0"}, word.count("x"), -word.count("1"), word.translate(str.maketrans("1x0", "abc"))
+
+    order = sorted(range(len(words)), key=rank)
+    return np.argsort(order)[number.reshape(states.shape[:-1])], [words[k] for k in order]
+
+
+def _weight(size: np.ndarray) -> np.ndarray:
+    """Sizes (…, unit) as shares of their sum; equal ones where this is 0."""
+    total = size.sum(axis=-1, keepdims=True, dtype=float)
+    return np.where(total > 0, size / np.where(total > 0, total, 1), 1 / size.shape[-1])
+
+
+def _shared(weight: np.ndarray, number: np.ndarray, count: int) -> np.ndarray:
+    """The sum of weights (…, unit) by the number that each unit has, (…, count)."""
+    rows = np.arange(weight[..., 0].size)[:, None]
+    cells = count * rows + number.reshape(len(rows), -1)
+    return np.bincount(cells.ravel(), weight.ravel(), count * len(rows)).reshape(*weight.shape[:-1], count)
+
+
+def _beginning(seen: Recording) -> tuple[np.ndarray, np.ndarray]:
+    """(seed, time): from when on learning has begun; and the index of that time, (seed,)."""
+    begun = np.logical_or.accumulate(seen.after_start(BEGUN), axis=1)
+    return begun, np.argmax(begun, axis=1)
+
+
+def _at(array: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """The entries (seed, 1, …) at one time for each seed."""
+    return array[np.arange(len(start)), start, None]
+
+
+def _differ(packed: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """(seed, time, unit): whether patterns are others than the first."""
+    return np.stack([np.any(now != first[:, 0], axis=-1) for now in np.moveaxis(packed, 1, 0)], axis=1)
+
+
+def _each(function: Any, *arrays: np.ndarray) -> np.ndarray:
+    """A function of what arrays (seed, time, …) hold at each seed and time."""
+    return np.array([[function(*at) for at in zip(*seed, strict=True)] for seed in zip(*arrays, strict=True)])

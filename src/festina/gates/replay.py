@@ -1,0 +1,198 @@
+"""The exact twin: a gated linear network whose gates are those of a ReLU network, unit by unit, at every time.
+
+A unit of a ReLU network multiplies its input by 1 or by 0 (a leaky one by its slope), so that the network is, at any
+time, a gated linear network with a gate for every unit and sample [jarvis2025, definition 3.1]. Trained from the same
+start with these gates it has the same slopes, and stays the same network: this is true of every ReLU network, and says
+nothing yet about gates that stay as they are, or that many units share.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._errors import BadInput
+from .._noun import noun, whole
+from .._setup import Init, Net, Setup, Task
+from .._simulate import train
+from .._trajectory import Trajectory
+from ..inits import Given
+from ..nets.gated import Gated
+from ..nets.mlp import MLP
+from .recording import Recording, recording, unpacked
+
+MOST_NODES = 64  # of a twin drawn as a graph: one for every history of a unit
+
+
+@dataclasses.dataclass(frozen=True)
+class Replay:
+    """A trained twin with the gates of the ReLU network at every step.
+
+    `errors` (seed, time) are the largest differences between the outputs of the two, in units of the largest output
+    of all recorded times; `error` is the largest of them. `flipped` (seed, time) is the share of recorded gates that
+    came out otherwise when the network was trained again beside its twin: 0, or a few that sit at the threshold.
+    """
+
+    trajectory: Trajectory  # of the twin
+    errors: np.ndarray
+    flipped: np.ndarray
+    recording: Recording
+
+    @property
+    def error(self) -> float:
+        return float(self.errors.max())
+
+    def setup(self, seed: int = 0) -> Setup:
+        """The twin of one seed as a setup of its own: a `Gated` net with a node for all units of one history of gates.
+
+        Its gates are a schedule that holds every record until the next: it learns as the ReLU network does where all
+        steps have been recorded, and misses what switches in between where they have not. `seed` counts the recorded
+        seeds from 0.
+        """
+        return scheduled_twin(self.recording, seed)
+
+    def __repr__(self) -> str:
+        times = self.trajectory.times
+        return (
+            f"Replay({len(self.errors)} seeds, {len(times)} times {times[0]:g} … {times[-1]:g}: "
+            f"largest difference of outputs {self.error:.2g}, gates that came out otherwise {self.flipped.max():.2g})"
+        )
+
+
+def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | None = None) -> Replay:
+    """Train the gated linear twin of a recorded ReLU network, with the network's gates at every step.
+
+    The network is trained again from its setup, its twin beside it, under the same rule and from the same weights. A
+    `task`, if given, must be the one of the recording.
+    """
+    seen = recording(trained, least=2, task=task)
+    seeds = tuple(int(seed) for seed in seen.seeds)
+    both, _ = train(_beside(seen.setup), ("outputs", "gates"), seeds=seeds, progress=progress)
+    outputs, twins = np.split(both["outputs"], 2, axis=-1)
+    loss = 0.5 * np.mean(np.sum((twins - np.asarray(seen.task.y)) ** 2, axis=-1), axis=-1)
+    flipped = unpacked(both["gates"] ^ seen.packed, seen.samples).mean(axis=(-2, -1))
+    trajectory = Trajectory(
+        both.times,
+        {"loss": loss, "outputs": twins},
+        {"loss": ("seed", "time"), "outputs": ("seed", "time", "sample", "feature")},
+        "gates.replay",
+        {"setup": trained.provenance["setup"], "note": "the twin of a ReLU network, with its gates at every step"},
+        {"seed": seen.seeds},
+    )
+    errors = np.abs(twins - outputs).max(axis=(-2, -1)) / np.abs(outputs).max()
+    return Replay(trajectory, errors, flipped, seen)
+
+
+def _beside(setup: Setup) -> Setup:
+    """The setup of a ReLU network and its twin, which learn the same answers side by side."""
+    task = setup.task
+    doubled = Task(np.concatenate([task.cov_yx] * 2), task.cov_x, x=task.x, y=np.concatenate([task.y] * 2, axis=1))
+    return setup.replace(task=doubled, net=_Beside(setup.net), init=_Twice(setup.init, setup.net, task))
+
+
+@noun
+class _Beside(Net):
+    """A ReLU network, and behind it a gated linear one that takes its gates; each writes half of the outputs."""
+
+    relu: MLP
+
+    @property
+    def hidden(self) -> Any:
+        return self.relu.hidden
+
+    @property
+    def off_slope(self) -> float | None:
+        return self.relu.off_slope
+
+    def shapes(self, d_in, d_out):
+        return (self.relu.shapes(d_in, d_out // 2),) * 2
+
+    def gates(self, weights, x):
+        return self.relu.gates(weights[0], x)
+
+    def apply(self, weights, x):
+        own, twin = weights
+        return jnp.concatenate([self.relu.apply(own, x), self._gated(twin, self.gates(weights, x), x)], axis=1)
+
+    def _gated(self, weights: Any, on: Any, x: Any) -> Any:
+        """Layer by layer a linear network; which units are on is given, and passes no gradient on."""
+        open_for = jnp.where(on, 1.0, jnp.asarray(self.off_slope, x.dtype))
+        ends = np.cumsum(self.hidden)[:-1]
+        for layer, gate in zip(weights[:-1], jnp.split(jax.lax.stop_gradient(open_for), ends, axis=1), strict=True):
+            x = gate * self.relu.layer(layer, x)
+        return self.relu.layer(weights[-1], x)
+
+
+@noun
+class _Twice(Init):
+    """The same weights for the network and its twin."""
+
+    init: Any
+    net: Any
+    task: Any
+
+    def draw(self, key, net, task):
+        weights = self.init.draw(key, self.net, self.task)
+        return (weights, weights)
+
+
+def scheduled_twin(seen: Recording, seed: int) -> Setup:
+    """A gated net of one seed's units, those of one history as one node, with recorded gates on a schedule."""
+    if seen.setup.net.bias:
+        raise BadInput("a twin as a graph of a network with biases", "a network without", "train MLP(…, bias=False)")
+    if whole(seed, "seed", least=0) >= len(seen.seeds):
+        raise BadInput(f"seed = {seed}", f"one of the {len(seen.seeds)} recorded, counted from 0", "give a lower one")
+    levels = [_histories(seen.of_layer(layer), layer, seed) for layer in seen.layers]
+    if (count := sum(map(len, levels))) > MOST_NODES:
+        raise BadInput(
+            f"{count} different histories of gates",
+            f"at most {MOST_NODES}, for a graph of one node each",
+            "use Replay.trajectory, which needs no graph, or a smaller network",
+        )
+    starts = [0.0, *seen.times[1:].tolist()]  # before the first record, its gates are the best guess
+    weights = seen.setup.weights(int(seen.seeds[seed]))
+    # A sample that a whole layer does not let through opens no path at all.
+    let_through = np.all([np.any([node.gates for node in level], axis=0) for level in levels], axis=0)
+    ends = [_Node("inputs", slice(None)), _Node("outputs", slice(None))]
+    ladder = [[ends[0]], *levels, [ends[1]]]
+    edges, blocks = [], []
+    for matrix, (before, after) in zip(weights, itertools.pairwise(ladder), strict=True):
+        for one, other in ((a, b) for a in before for b in after):
+            if np.any(one.gates * other.gates * let_through):
+                edges.append((one.name, other.name))
+                blocks.append(np.asarray(matrix)[other.units][:, one.units])
+    used = {name for edge in edges for name in edge}
+    live = [node for level in levels for node in level if node.name in used]
+    net = Gated(
+        {"inputs": None, **{node.name: len(node.units) for node in live}, "outputs": None},
+        edges,
+        node_gates={node.name: Gated.schedule(zip(starts, node.gates, strict=True)) for node in live},
+    )
+    return seen.setup.replace(net=net, init=Given(blocks))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Node:
+    """Units of one history; `gates` are (time, sample)."""
+
+    name: str
+    units: Any
+    gates: Any = 1.0
+
+
+def _histories(seen: Recording, layer: int, seed: int) -> list[_Node]:
+    packed = np.moveaxis(seen.packed[seed], 1, 0)  # (unit, time, byte)
+    histories, members = np.unique(packed, axis=0, return_inverse=True)
+    return [
+        _Node(
+            f"layer {layer} history {k + 1}",
+            np.flatnonzero(members.ravel() == k),
+            np.where(unpacked(history, seen.samples), 1.0, seen.setup.net.off_slope),
+        )
+        for k, history in enumerate(histories)
+    ]
