@@ -27,6 +27,8 @@ NAMES = (
     "gated_modes",
     "gated_race",
     "gated_xor",
+    "depth",
+    "find_gates",
 )
 HEADINGS = ("work", "threads", "rival", "ratio", "target", "reached", "festina", "the rival's")
 
