@@ -82,6 +82,7 @@ def test_dependencies_point_one_way():
         {"_setup"},
         {
             "_bound",
+            "_paths",
             "_race",
             "_race_bases",
             "_race_start",

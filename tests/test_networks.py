@@ -542,3 +542,12 @@ def test_impossible_parts_are_refused_in_three_parts(make, words):
     assert words in refusal.value.seen
     assert refusal.value.needed
     assert refusal.value.do
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (1, 1), (64,), (3, 100)])
+def test_normal_numbers_are_those_of_jax(shape):
+    from festina._starts import normal
+
+    with jax.enable_x64(True):
+        key = jax.random.key(5)
+        np.testing.assert_array_equal(normal(key, shape), jax.random.normal(key, shape))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -24,7 +23,7 @@ import numpy as np
 
 from . import _gating
 from ._errors import BadInput
-from ._graph import Graph, Path
+from ._graph import Graph
 from ._noun import is_traced, noun, static
 from ._parallel import apart
 from ._setup import Net
@@ -209,11 +208,6 @@ def hidden_activity(graph: Graph, active: dict[str, Any]) -> Any:
     return jnp.concatenate([active[node] for node in graph.hidden], axis=1) if graph.hidden else None
 
 
-def product(weights: Any, edges: Sequence[int]) -> Any:
-    """W of the last edge … W of the first."""
-    return functools.reduce(lambda before, k: weights[k] @ before, edges[1:], weights[edges[0]])
-
-
 def _placed(matrix: Any, rows: tuple[int, ...], count: int) -> Any:
     """The rows of a matrix among `count` rows."""
     if rows == tuple(range(count)):
@@ -264,7 +258,7 @@ def bind(net: Any, task: Task) -> tuple[Bound, Task]:
         pick = np.concatenate(picks)
         lifted = dataclasses.replace(task, cov_yx=task.cov_yx @ pick.T, cov_x=pick @ task.cov_x @ pick.T, inputs=names)
     else:
-        cov_yx, cov_x = _moments(task, [(openings[k], reads[source]) for source, k in plan.blocks])
+        cov_yx, cov_x = moments_of_blocks(task, [(openings[k], reads[source]) for source, k in plan.blocks])
         lifted = dataclasses.replace(
             task, cov_yx=cov_yx, cov_x=cov_x, x=np.concatenate([task.x, *(g[:, None] for g in gates)], axis=1),
             inputs=names,
@@ -319,7 +313,9 @@ def _planned(net: Any, task: Task, reads: Any, writes: Any) -> tuple[Plan, list[
     return plan, openings, list(gates.values())
 
 
-def _moments(task: Task, blocks: Sequence[tuple[np.ndarray, tuple[int, ...]]]) -> tuple[np.ndarray, np.ndarray]:
+def moments_of_blocks(
+    task: Task, blocks: Sequence[tuple[np.ndarray, tuple[int, ...]]]
+) -> tuple[np.ndarray, np.ndarray]:
     """⟨y zᵀ⟩ and ⟨z zᵀ⟩ of gated inputs, from a few samples at a time."""
     size, count = sum(len(columns) for _, columns in blocks), len(task.y)
     cov_yx, cov_x = np.zeros((task.d_out, size)), np.zeros((size, size))
@@ -338,87 +334,3 @@ def _input_names(plan: Plan, openings: list[np.ndarray], task: Task) -> tuple[st
         for source, opening in plan.blocks
         for column in reads[source]
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class PathMoments:
-    """Σʸˣ(p) in `cov_yx[p]` and Σˣ(j, p) in `cov_x[j, p]`; paths by their number in `paths`."""
-
-    paths: tuple[Path, ...]
-    openings: np.ndarray  # (path, sample): the product of all gates of a path, both end nodes included
-    cov_yx: tuple[np.ndarray, ...]
-    cov_x: dict[tuple[int, int], np.ndarray]
-
-    def __repr__(self) -> str:
-        lines = [
-            f"  {p}: {path}, on for {np.mean(self.openings[p] != 0):.3g} of the samples, "
-            f"Σʸˣ {self.cov_yx[p].shape} with largest singular value {np.linalg.norm(self.cov_yx[p], 2):.4g}"
-            for p, path in enumerate(self.paths)
-        ]
-        return "\n".join(["PathMoments(", *lines, ")"])
-
-
-@once_per_task
-def path_moments(net: Any, task: Task) -> PathMoments:
-    """The moments of all paths and of all pairs of them."""
-    reads, writes = net.columns(task.d_in, task.d_out)
-    paths, gates, ones = net.graph.paths(), gate_values(net, task), np.ones(task.samples or 1)
-    openings = np.array([
-        functools.reduce(np.multiply, [gates.get(key, ones) for key in (*path.nodes, *path.edges)]) for path in paths
-    ])  # fmt: skip
-    sources = [list(reads[path.source]) for path in paths]
-    ends = np.cumsum([0, *map(len, sources)])
-    spans = [slice(a, b) for a, b in itertools.pairwise(ends)]
-    if task.x is None:
-        factors = openings[:, 0]
-        yx = [factors[p] * task.cov_yx[:, columns] for p, columns in enumerate(sources)]
-        xx = {
-            (j, p): factors[j] * factors[p] * task.cov_x[np.ix_(sources[j], sources[p])]
-            for j in range(len(paths)) for p in range(len(paths))
-        }  # fmt: skip
-    else:
-        cov_yx, cov_x = _moments(task, [(openings[p], tuple(columns)) for p, columns in enumerate(sources)])
-        yx = [cov_yx[:, span] for span in spans]
-        xx = {(j, p): cov_x[spans[j], spans[p]] for j in range(len(paths)) for p in range(len(paths))}
-    targets = [list(writes[path.target]) for path in paths]
-    return PathMoments(paths, openings, tuple(m[rows] for m, rows in zip(yx, targets, strict=True)), xx)
-
-
-def path_gradient(net: Any, task: Task, weights: Sequence[Any]) -> tuple[Any, ...]:
-    """−Σ_{p through e} W_afterᵀ [Σʸˣ(p) − Σ_j W_j Σˣ(j, p)] W_beforeᵀ for every edge e.
-
-    j are the paths that write where p writes; in sequential training those of a higher rank are left out.
-    """
-    writes, shapes = net.columns(task.d_in, task.d_out)[1], net.shapes(task.d_in, task.d_out)
-    return _path_gradient(tuple(weights), net.ranks, shapes, path_moments(net, task), writes)
-
-
-def _path_gradient(weights: Any, ranks_of_edges: Any, shapes: Any, moments: PathMoments, writes: Any) -> Any:
-    xp = jnp if is_traced(weights) else np  # many small products, which NumPy starts a hundred times faster
-    weights = [xp.asarray(matrix, xp.result_type(float)) for matrix in weights]
-    paths = moments.paths
-    maps = [product(weights, path.edges) for path in paths]
-    ranks = path_ranks(ranks_of_edges, paths)
-    slopes = [xp.zeros(shape) for shape in shapes]
-    for p, path in enumerate(paths):
-        missing = moments.cov_yx[p]
-        for j, other in enumerate(paths):
-            if ranks[j] <= ranks[p]:
-                shared = same_rows(writes[path.target], writes[other.target])
-                if shared.any():
-                    missing = missing - shared @ maps[j] @ moments.cov_x[j, p]
-        for k in path.edges:
-            before, after = path.before(k), path.after(k)
-            slope = missing @ product(weights, before).T if before else missing
-            slopes[k] = slopes[k] - (product(weights, after).T @ slope if after else slope)
-    return tuple(slopes)
-
-
-def path_ranks(ranks_of_edges: Any, paths: Sequence[Path]) -> tuple[int, ...]:
-    """The rank of every path: the largest of its edges'."""
-    return tuple(0 if ranks_of_edges is None else max(ranks_of_edges[k] for k in path.edges) for path in paths)
-
-
-def same_rows(rows: Sequence[int], others: Sequence[int]) -> np.ndarray:
-    """(row of one, row of another): 1 where both write the same column of y."""
-    return (np.asarray(rows)[:, None] == np.asarray(others)[None, :]).astype(float)

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from ._bound import PathMoments
 from ._errors import BadInput, NoTheory
 from ._noun import positive, whole
+from ._paths import PathMoments
 from ._setup import Setup, Task
 from ._simulate import simulate
 from ._solve import coverage, solve

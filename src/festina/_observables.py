@@ -12,10 +12,10 @@ import numpy as np
 
 from . import _kernel, _objective
 from ._balance import imbalances
-from ._bound import product
 from ._errors import BadInput, UnknownName
 from ._linalg import level_members
 from ._noun import noun
+from ._paths import product
 from ._race import race
 from ._saddles import distances, saddles
 from ._setup import Setup, TaskSequence

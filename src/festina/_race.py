@@ -24,9 +24,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.integrate import solve_ivp
 
-from ._bound import PathMoments, path_moments, path_ranks, same_rows
 from ._graph import Path
 from ._noun import noun
+from ._paths import PathMoments, path_moments, path_ranks, same_rows
 from ._race_bases import bases_of_components
 from ._task import Task, once_per_task
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ._bound import PathMoments, same_rows
 from ._linalg import SAME
+from ._paths import PathMoments, same_rows
 
 Matrix = np.ndarray
 FAR = 3  # rivals of rivals of rivals are heard of

@@ -107,8 +107,8 @@ class Layout(NamedTuple):
 
     def hold(self, weights: Any) -> tuple[Any, ...]:
         leaves = jax.tree.leaves(weights)
-        groups = [[leaves[k] for k in stack] for stack in self.stacks]
-        return self._turned([jnp.stack(group, axis=-3) if len(group) > 1 else group[0] for group in groups])
+        groups = [[np.asarray(leaves[k]) for k in stack] for stack in self.stacks]
+        return self._turned([np.stack(group, axis=-3) if len(group) > 1 else group[0] for group in groups])
 
     def weights(self, held: tuple[Any, ...]) -> Any:
         leaves = {}
@@ -119,7 +119,7 @@ class Layout(NamedTuple):
 
     def _turned(self, stacks: Any) -> tuple[Any, ...]:
         return tuple(
-            jnp.swapaxes(array, -1, -2) if self.flips[stack[0]] else array
+            array.swapaxes(-1, -2) if self.flips[stack[0]] else array
             for stack, array in zip(self.stacks, stacks, strict=True)
         )
 
@@ -247,8 +247,9 @@ class Run:
     @property
     def weights(self) -> Any:
         """The present weights, with a leading seed axis."""
-        carry, _, turns = jax.tree.map(lambda leaf: leaf[: len(self.seeds)], self.per_seed)
-        return widened(self.view.net, self.layout.weights(carry.weights), turns)
+        carry, _, turns = self.per_seed
+        held, turns = jax.tree.map(lambda leaf: np.asarray(leaf)[: len(self.seeds)], (carry.weights, turns))
+        return widened(self.view.net, self.layout.weights(held), turns)
 
     @property
     def total(self) -> float:

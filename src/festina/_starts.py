@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import jax
@@ -22,8 +23,9 @@ def is_shape(node: Any) -> bool:
 def map_layers(key: Any, net: Net, task: Task, matrix: Any) -> Any:
     """The weights of a net, every matrix as `matrix(key, shape)`; biases zero."""
     shapes, structure = jax.tree.flatten(net.shapes(task.d_in, task.d_out), is_leaf=is_shape)
-    keys = jax.random.split(key, len(shapes))
-    drawn = [matrix(k, s) if len(s) == 2 else jnp.zeros(s) for k, s in zip(keys, shapes, strict=True)]
+    # As in `normal`: keys of a longer list begin with those of a shorter one.
+    keys = jax.random.split(key, 1 << (len(shapes) - 1).bit_length())
+    drawn = [matrix(k, s) if len(s) == 2 else jnp.zeros(s) for k, s in zip(keys, shapes, strict=False)]
     return jax.tree.unflatten(structure, drawn)
 
 
@@ -83,11 +85,21 @@ def basis(key: Any, width: int, count: int) -> Any:
     return jnp.pad(jax.random.orthogonal(key, width)[:, :kept], ((0, 0), (0, count - kept)))
 
 
+def normal(key: Any, shape: tuple[int, ...]) -> Any:
+    """Gaussian numbers of variance 1, those of `jax.random.normal`.
+
+    Each depends on its place alone, so the first of a longer draw are the same; lengths that are powers of two share
+    compiled code, where every new shape would take half a second.
+    """
+    count = math.prod(shape)
+    return jax.random.normal(key, (1 << max(count - 1, 0).bit_length(),))[:count].reshape(shape)
+
+
 def completed(key: Any, columns: Any) -> Any:
     """Orthonormal columns and a random orthonormal basis of what is orthogonal to them."""
     columns = jnp.asarray(columns)
     rows, count = columns.shape
-    rest, upper = jnp.linalg.qr(jnp.concatenate([columns, jax.random.normal(key, (rows, rows - count))], axis=1))
+    rest, upper = jnp.linalg.qr(jnp.concatenate([columns, normal(key, (rows, rows - count))], axis=1))
     # QR chooses the signs of its columns by a rule of its own; with a positive diagonal they are the random ones.
     return jnp.concatenate([columns, (rest * jnp.where(jnp.diag(upper) < 0, -1.0, 1.0))[:, count:]], axis=1)
 

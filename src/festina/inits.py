@@ -22,6 +22,7 @@ from ._starts import (
     completed,
     is_shape,
     map_layers,
+    normal,
     one_or_several,
     refuse_impossible_balance,
     shapes_around_hidden,
@@ -172,17 +173,17 @@ class SmallRandom(Init):
             positive(scale, "scale")
 
     def draw(self, key, net, task):
-        normal = map_layers(key, net, task, jax.random.normal)
-        matrices = [leaf for leaf in jax.tree.leaves(normal) if leaf.ndim == 2]
-        scales = jnp.asarray(self.scale)
-        if scales.ndim and scales.shape[0] != len(matrices):
+        drawn = map_layers(key, net, task, normal)
+        matrices = [leaf for leaf in jax.tree.leaves(drawn) if leaf.ndim == 2]
+        scales = self.scale if is_traced(self.scale) else np.asarray(self.scale)
+        if np.ndim(scales) and scales.shape[0] != len(matrices):
             raise BadInput(
                 f"scale has {scales.shape[0]} values",
                 f"one, or one for each of the {len(matrices)} matrices of the net",
                 "match the number of layers or edges",
             )
-        each = iter(jnp.broadcast_to(scales, (len(matrices),)))
-        return jax.tree.map(lambda leaf: next(each) * leaf if leaf.ndim == 2 else leaf, normal)
+        each = iter(scales if np.ndim(scales) else [scales] * len(matrices))
+        return jax.tree.map(lambda leaf: next(each) * leaf if leaf.ndim == 2 else leaf, drawn)
 
 
 @noun
@@ -262,7 +263,7 @@ class SingleNeuron(Init):
         incoming, outgoing = shapes_around_hidden(self, net, task)
         to_size, from_size = shared_out(jnp.asarray(self.scale) ** 2, self.delta)
         for_incoming, for_outgoing = jax.random.split(key)
-        w, a = jax.random.normal(for_incoming, incoming), jax.random.normal(for_outgoing, outgoing)
+        w, a = normal(for_incoming, incoming), normal(for_outgoing, outgoing)
         w = from_size * w / jnp.linalg.norm(w, axis=1, keepdims=True)
         a = to_size * a / jnp.linalg.norm(a, axis=0, keepdims=True)
         return around_hidden(net, task, w, a)
@@ -292,8 +293,8 @@ class Mirrored(Init):
                 f"use hidden={hidden + 1}",
             )
         for_incoming, for_outgoing = jax.random.split(key)
-        w = self.first * jax.random.normal(for_incoming, (hidden // 2, d_in))
-        a = self.last * jax.random.normal(for_outgoing, (d_out, hidden // 2))
+        w = self.first * normal(for_incoming, (hidden // 2, d_in))
+        a = self.last * normal(for_outgoing, (d_out, hidden // 2))
         return around_hidden(net, task, jnp.concatenate([w, w]), jnp.concatenate([a, -a], axis=1))
 
 

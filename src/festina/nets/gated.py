@@ -21,20 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _gating
-from .._bound import (
-    PathMoments,
-    activity,
-    bind,
-    gate_values,
-    hidden_activity,
-    opened_edges,
-    path_gradient,
-    path_moments,
-    written,
-)
+from .._bound import activity, bind, gate_values, hidden_activity, opened_edges, written
 from .._errors import BadInput
 from .._graph import Graph, Path, checked_weights, graph
 from .._noun import noun, static, whole
+from .._paths import PathMoments, path_gradient, path_moments
 from .._setup import Net
 from .._task import Task
 from ._builders import context_pathways, pathways_as_graph, routing_graph

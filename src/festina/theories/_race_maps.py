@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._bound import PathMoments
 from .._graph import Path
 from .._noun import is_traced, noun
+from .._paths import PathMoments
 from .._setup import Setup
 from .._task import Task
 from .base import Readout

@@ -36,10 +36,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _chain
-from .._bound import product
 from .._errors import BadInput
 from .._linalg import Modes, alignment_defect, balance_defect, chain_bases, input_defect, modes_at
 from .._noun import noun, positive, real_array, static, whole
+from .._paths import product
 from .._precision import in_double
 from .._race import race
 from .._race_start import drawn

@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _kernel
-from .._bound import product
 from .._noun import noun, static
+from .._paths import product
 from .._precision import in_double
 from .._setup import Setup
 from ..nets import DeepLinear
