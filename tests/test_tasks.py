@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import jax
 import numpy as np
@@ -23,6 +24,10 @@ EXAMPLES = {name: getattr(fs.tasks, name) for name in fs.tasks.__all__} | {
     ),
     "from_moments": lambda: fs.tasks.from_moments([[1.0, 0.5]], [[2.0, 0.0], [0.0, 1.0]], [[3.0]], inputs=["p", "q"]),
     "whitened": lambda: fs.tasks.whitened(fs.tasks.regression(whiten=False)),
+    "blobs": lambda: fs.tasks.blobs(positions=3, pixels=3),
+    "mnist_stand_in": lambda: fs.tasks.mnist_stand_in(20),
+    # Where the files are missing, the laws are those of the stand-in.
+    "mnist": lambda: fs.tasks.mnist(20) if "FESTINA_DATA" in os.environ else fs.tasks.mnist_stand_in(20),
 }
 # A sequence is several tasks; see test_sequences.py.
 every_task = pytest.mark.parametrize("name", sorted(set(fs.tasks.__all__) - {"sequence"}))

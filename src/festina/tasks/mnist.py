@@ -1,0 +1,126 @@
+"""Handwritten digits: MNIST from files of the user's own, and a synthetic stand-in that says that it is one.
+
+The four files of the data set are never part of festina. They are looked for in `directory`, in the folder `mnist` of
+the folder that the environment variable FESTINA_DATA names, and in festina's cache; `download=True` fetches them into
+the cache. Every file is checked by its md5 sum before it is read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._errors import BadInput
+from .._noun import whole
+from .._setup import Task
+from .._trajectory import whole_file
+from ._recipe import recipe
+from .own_data import from_arrays
+
+__all__ = ["mnist", "mnist_stand_in"]
+
+SUMS = {
+    "train-images-idx3-ubyte.gz": "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+    "train-labels-idx1-ubyte.gz": "d53e105ee54ea40749a09fcbcd1e9432",
+    "t10k-images-idx3-ubyte.gz": "9fb629c4189551a2d022fa330f9573f3",
+    "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
+}
+MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+MEAN, SPREAD = 0.1307, 0.3081  # of all pixels of the train set, between 0 and 1
+SIDE, CLASSES = 28, 10
+
+
+@recipe
+def mnist(
+    samples: int | None = None,
+    *,
+    part: str = "train",
+    digits: Any = None,
+    scaling: str = "normalised",
+    directory: str | None = None,
+    download: bool = False,
+) -> Task:
+    """Digits as rows of 784 pixels with one-hot targets, in the order of the files; label "digit".
+
+    Args:
+        samples: how many, from the first on; None takes all.
+        part: "train" (60,000) or "test" (10,000).
+        digits: which digits to keep, for example (0, 1); targets keep all ten columns.
+        scaling: pixels "normalised" (mean 0, deviation 1 over the train set), "unit" (0 to 1) or "raw" (0 to 255).
+        directory: a folder with the four files; None looks into FESTINA_DATA and the cache.
+        download: fetch files that are missing into the cache.
+    """
+    kinds = {"train": "train", "test": "t10k"}
+    if part not in kinds or scaling not in ("normalised", "unit", "raw"):
+        raise BadInput(
+            f"part = {part!r}, scaling = {scaling!r}",
+            'part "train" or "test"; scaling "normalised", "unit" or "raw"',
+            "choose among these",
+        )
+    pixels = _read(f"{kinds[part]}-images-idx3-ubyte.gz", directory, download, header=16).reshape(-1, SIDE * SIDE)
+    digit = _read(f"{kinds[part]}-labels-idx1-ubyte.gz", directory, download, header=8)
+    if digits is not None:
+        kept = np.isin(digit, [whole(d, "digits", least=0) for d in np.atleast_1d(digits)])
+        pixels, digit = pixels[kept], digit[kept]
+    count = len(digit) if samples is None else whole(samples, "samples")
+    if not 0 < count <= len(digit):
+        raise BadInput(f"{count} samples of {len(digit)}", f"1 to {len(digit)}", "lower samples, or keep more digits")
+    return _labelled(pixels[:count].astype(float), digit[:count], scaling)
+
+
+@recipe
+def mnist_stand_in(samples: int = 1000, *, seed: int = 0, scaling: str = "normalised") -> Task:
+    """No MNIST: made-up images of its size, ten blurred prototypes with noise, for machines without the data."""
+    random = np.random.default_rng(whole(seed, "seed", least=0))
+    coarse = random.random((CLASSES, 7, 7)) ** 3
+    prototypes = np.kron(coarse, np.ones((4, 4))).reshape(CLASSES, -1)
+    digit = np.arange(whole(samples, "samples")) % CLASSES
+    pixels = 255 * np.clip(prototypes[digit] + 0.1 * random.standard_normal((len(digit), SIDE * SIDE)), 0, 1)
+    return _labelled(np.round(pixels), digit, scaling)
+
+
+def _labelled(pixels: np.ndarray, digit: np.ndarray, scaling: str) -> Task:
+    x = {"raw": pixels, "unit": pixels / 255, "normalised": (pixels / 255 - MEAN) / SPREAD}[scaling]
+    features = [f"is {k}" for k in range(CLASSES)]
+    return from_arrays(x, np.eye(CLASSES)[digit], features=features, labels={"digit": digit.astype(int)})
+
+
+def _read(name: str, directory: str | None, download: bool, header: int) -> np.ndarray:
+    path = _found(name, directory, download)
+    data = path.read_bytes()
+    seen = hashlib.md5(data).hexdigest()
+    if seen != SUMS[name]:
+        raise BadInput(
+            f"{path} has the md5 sum {seen}", f"{SUMS[name]}, that of MNIST's {name}", "remove the file and get it anew"
+        )
+    return np.frombuffer(gzip.decompress(data), np.uint8, offset=header)
+
+
+def _found(name: str, directory: str | None, download: bool) -> Path:
+    own = os.environ.get("FESTINA_DATA")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "festina" / "mnist"
+    places = [Path(directory)] if directory else [*([Path(own) / "mnist"] if own else []), cache]
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    if download and not directory:
+        cache.mkdir(parents=True, exist_ok=True)
+        try:
+            with whole_file(cache / name) as temporary:
+                urllib.request.urlretrieve(MIRROR + name, temporary)
+        except OSError as error:
+            do = f"check the connection, or put the files into {cache} by hand"
+            raise BadInput(f"{MIRROR + name} could not be fetched ({error})", "the file", do) from None
+        return cache / name
+    raise BadInput(
+        f"no {name} in {', '.join(map(str, places))}",
+        f"the files of MNIST: {', '.join(SUMS)}",
+        "give directory=, set FESTINA_DATA to the folder above mnist/, or download=True; "
+        "tasks.mnist_stand_in() needs no files",
+    )
