@@ -1,47 +1,110 @@
-"""Two scalar layers in a row, of any balance: one mode of a two-layer linear network.
+"""Two scalar layers in a row, of any balance, and a part of the last one that meets no target.
 
-    dw₁/dt = w₂ (s − λ w₁ w₂),      dw₂/dt = w₁ (s − λ w₁ w₂),      c = w₂² − w₁² is conserved.
+    dw₁/dt = w₂ (s − λ w₁ w₂) − λ w₁ |u|²,      dw₂/dt = w₁ (s − λ w₁ w₂),      du/dt = −λ w₁² u,
 
-This is the λ-balanced solution of `_riccati` for one input, one hidden unit and one output, in a form that is
-stable for every c, 0 included, and for inputs without variance.
+and c = w₂² + |u|² − w₁² is conserved. Without u this is one mode of a two-layer linear network; with it, a network
+with one hidden unit and several outputs, seen along its target. It is the λ-balanced solution of `_riccati` for one
+input and one hidden unit, in a form that is stable for every c, 0 included, and for inputs without variance.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
 from ._linalg import ROUNDING
 
+NEAR = 1e-4  # below this the series of (1 − e^(−x))/x is exact to rounding, with its slope
+
+
+class Basis(NamedTuple):
+    """The eigenvectors of the linear part, (smaller, larger) and (−larger, smaller), and the start in them."""
+
+    slope: Any  # λc/2
+    rate: Any  # √(s² + (λc/2)²)
+    gap: Any  # rate − slope
+    smaller: Any
+    larger: Any
+    learned: Any
+    forgotten: Any
+
 
 def weights(times: Any, singular_value: Any, variance: Any, first: Any, last: Any) -> tuple[Any, Any]:
-    """w₁ and w₂ at `times`; all arguments broadcast against each other."""
+    """w₁ and w₂ at `times`, without u; all arguments broadcast against each other."""
+    begun = basis(singular_value, variance, first, last)
+    fastest = jnp.where(begun.learned == 0, 0.0, begun.rate)
+    return _scaled(times, variance, begun, fastest, 0.0)[:2]
+
+
+def beside_idle(
+    times: Any, singular_value: Any, variance: Any, first: Any, last: Any, idle: Any
+) -> tuple[Any, Any, Any]:
+    """w₁, w₂ and u/u(0) at `times`; `idle` is |u(0)|². All arguments broadcast against each other."""
+    begun = basis(singular_value, variance, first, last, idle)
+    slope, lost, carried = begun.slope, begun.learned == 0, (jnp.asarray(idle) > 0) & (begun.slope >= 0)
+    fastest = jnp.where(lost, jnp.where(carried, slope, 0.0), begun.rate)
+    falls = jnp.where(lost, jnp.where(carried, 0.0, jnp.maximum(-slope, 0.0)), begun.gap)
+    # ∫e^(2 slope t) dt over e^(2 fastest t), for either sign of the slope.
+    kept = jnp.exp(-falls * times)
+    spent = times * mean_decay(2 * jnp.where(slope < 0, -slope, slope) * times)
+    spent = spent * jnp.where(slope < 0, jnp.exp(-2 * fastest * times), kept**2)
+    first, last, norm = _scaled(times, variance, begun, fastest, idle * spent)
+    return first, last, kept / norm
+
+
+def _scaled(times: Any, variance: Any, begun: Basis, fastest: Any, idle: Any) -> tuple[Any, Any, Any]:
+    """w₁, w₂ and the common denominator, with e^(fastest t) divided out of all.
+
+    So nothing overflows: the learned part grows fastest, then the idle one; where there is neither, nothing grows.
+    """
+    _, rate, _, smaller, larger, learned, forgotten = begun
+    decay, spent = jnp.exp(-2 * fastest * times), times * mean_decay(2 * rate * times)
+    norm = jnp.sqrt(decay + variance * ((learned**2 + forgotten**2 * decay) * spent + idle))
+    growing, falling = learned / norm, forgotten * jnp.exp(-(rate + fastest) * times) / norm
+    return smaller * growing - larger * falling, larger * growing + smaller * falling, norm
+
+
+def basis(singular_value: Any, variance: Any, first: Any, last: Any, idle: Any = 0.0) -> Basis:
+    """The eigenvectors and the start in them; `learned` is exactly 0 for a start that never leaves the saddle."""
     first, last = jnp.asarray(first), jnp.asarray(last)
     total, difference = last + first, last - first  # c = their product: nothing cancels as it goes to 0
-    slope = variance * total * difference / 2
-    # √(s² + (λc/2)²), with a slope where both vanish.
+    slope = variance * (total * difference + idle) / 2
+    # Where both vanish, the limit from s = 0: it has the right derivative with respect to the slope.
     still = (singular_value == 0) & (slope == 0)
-    rate = jnp.where(still, 0.0, jnp.hypot(jnp.where(still, 1.0, singular_value), slope))
-    tilt = slope / jnp.where(still, 1.0, rate + singular_value)
-    norm = jnp.sqrt(2 * (1 + tilt**2))
-    smaller, larger = (1 - tilt) / norm, (1 + tilt) / norm
-    learned, forgotten = (total + tilt * difference) / norm, (difference - tilt * total) / norm
-    learned = jnp.where(jnp.abs(learned) > ROUNDING * jnp.abs(forgotten), learned, 0.0)
-    lost = learned == 0
-    decay = jnp.exp(-2 * rate * times)
-    spent = jnp.where(still, times, -jnp.expm1(-2 * rate * times) / jnp.where(still, 1.0, 2 * rate))
-    # Where nothing grows, both sides are divided by the decay, which vanishes late.
-    growing = learned / jnp.sqrt(jnp.where(lost, 1.0, decay + variance * (learned**2 + forgotten**2 * decay) * spent))
-    falling = forgotten * jnp.where(
-        lost,
-        jnp.exp(-rate * times) / jnp.sqrt(1 + variance * forgotten**2 * spent),
-        decay / jnp.sqrt(jnp.where(lost, 1.0, decay + variance * (learned**2 + forgotten**2 * decay) * spent)),
-    )
-    return smaller * growing - larger * falling, larger * growing + smaller * falling
+    rate = jnp.where(still, slope, jnp.hypot(jnp.where(still, 1.0, singular_value), slope))
+    falls = slope < 0
+    longer = rate + jnp.where(falls, -slope, slope)
+    gap = jnp.where(falls, longer, singular_value**2 / jnp.where(still, 1.0, longer))
+    # Neither these nor their derivatives cancel, however far c is from 0.
+    small = singular_value / jnp.sqrt(jnp.where(still, 1.0, 2 * rate * longer))
+    large = jnp.sqrt(1 - small**2)
+    smaller, larger = jnp.where(falls, large, small), jnp.where(falls, small, large)
+    # Where a sum nearly cancels, as for opposite layers, sum and difference of the layers keep the digits.
+    even = (smaller + larger) / 2
+    odd = jnp.where(still, 0.5, slope / jnp.where(still, 1.0, 4 * rate * even))
+    size = smaller * jnp.abs(first) + larger * jnp.abs(last)
+    learned = _sum(smaller * first, larger * last, even * total + odd * difference)
+    learned = jnp.where(jnp.abs(learned) > ROUNDING * size, learned, 0.0)
+    forgotten = _sum(smaller * last, -larger * first, even * difference - odd * total)
+    return Basis(slope, rate, gap, smaller, larger, learned, forgotten)
+
+
+def _sum(one: Any, other: Any, same: Any) -> Any:
+    """one + other, unless they nearly cancel: then `same`."""
+    direct = one + other
+    return jnp.where(2 * jnp.abs(direct) >= jnp.abs(one) + jnp.abs(other), direct, same)
+
+
+def mean_decay(exponent: Any) -> Any:
+    """(1 − e^(−x))/x: the mean of e^(−y) over 0 < y < x; smooth at 0."""
+    near = jnp.abs(exponent) < NEAR
+    series = 1 - exponent / 2 * (1 - exponent / 3 * (1 - exponent / 4))
+    away = jnp.where(near, 1.0, exponent)
+    return jnp.where(near, series, -jnp.expm1(-away) / away)
 
 
 def field(singular_value: Any, variance: Any, first: Any, last: Any) -> tuple[Any, Any]:
-    """dw₁/dt and dw₂/dt."""
+    """dw₁/dt and dw₂/dt, without u."""
     error = singular_value - variance * first * last
     return last * error, first * error

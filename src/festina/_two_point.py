@@ -1,0 +1,355 @@
+"""Two points in a network that is linear between them: their distance in a layer and in the output, in closed form.
+
+With the target along one axis, dh = r n and D_y n = v = (v∥, v⊥), gradient flow on both Jacobians without rotation of
+the hidden direction n is [vanrossem2024, eq. 7], in variables that are regular where the points meet in the layer:
+
+    dr/dt = −α v·(r v − Δy*),      dv/dt = −β r (r v − Δy*),      α = X/(2τ_h),  β = 1/(2τ_y).
+
+Divided by √α and √β these are two scalar layers and an idle part, `_pair` with s = √(αβY) and λ = αβ, and their
+integral is elementary, although [vanrossem2024, A.3] says that there is none.
+
+Symbols: H, P, squared distances in the layer and the output; w = P − dy·Δy*; X, Y, squared distances of inputs and
+targets; p = (P − w)/√Y, q = P − p², the parts of the output along the target and off it; κ = τ_y/τ_h;
+A = H − κXP/H, conserved [vanrossem2024, eq. 24]; B = √(κXY).
+
+Distances broadcast against each other; time is the last axis of what depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtr, ndtri
+
+from . import _pair
+from ._errors import BadInput
+from ._noun import is_traced, real_array
+
+SLACK = 1e-6  # of Cauchy and Schwarz: records in float32 miss by 1e-7
+SHARP = 32  # units of rounding below which the output has no part off the target
+
+
+class Curves(NamedTuple):
+    """Squared distances in the layer (H) and in the output (P), and w = P − dy·Δy*."""
+
+    distance: Any
+    output: Any
+    alignment: Any
+
+
+class Vectors(NamedTuple):
+    """r, v∥ and v⊥: a hidden distance with a sign, and the decoder along and off the target."""
+
+    hidden: Any
+    along: Any
+    off: Any
+
+
+class Law(NamedTuple):
+    """The law of the final distance where A is normal: 2B sinh(ln(H∞/B)) = A maps the one to the other."""
+
+    mean: Any
+    spread: Any
+    scale: Any  # B
+
+    def cdf(self, distance: Any) -> Any:
+        """P(H∞ < distance), for distances > 0."""
+        return ndtr((distance - self.scale**2 / distance - self.mean) / self.spread)
+
+    def quantile(self, share: Any) -> Any:
+        """The distance below which this share of the draws ends; share ½ is the median."""
+        return settled(self.mean + self.spread * ndtri(jnp.asarray(share, float)), self.scale)
+
+
+def states(
+    ts: Any,
+    distance0: Any,
+    output0: Any,
+    alignment0: Any,
+    input_gap: Any,
+    target_gap: Any,
+    tau_h: Any,
+    tau_y: Any,
+) -> Curves:
+    """H, P and w at `ts` for every rate, start and number of outputs; exact, and without overflow."""
+    along0, off0 = components(output0, alignment0, target_gap)
+    return from_components(ts, distance0, along0, off0, input_gap, target_gap, tau_h, tau_y)
+
+
+def components(output: Any, alignment: Any, target_gap: Any) -> tuple[Any, Any]:
+    """p and q: the output along the target, and the square of the rest; all is rest if targets are equal."""
+    output, gap = jnp.asarray(output, float), _root(target_gap)
+    bound = _root(output)
+    along = jnp.where(gap > 0, (output - alignment) / jnp.where(gap > 0, gap, 1.0), 0.0)
+    along = jnp.clip(along, -bound, bound)
+    rest = output - along**2
+    return along, jnp.where(rest > SHARP * jnp.finfo(rest.dtype).eps * output, rest, 0.0)
+
+
+def from_components(
+    ts: Any, distance0: Any, along0: Any, off0: Any, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any
+) -> Curves:
+    """`states` from p0 and q0."""
+    hidden0 = jnp.sqrt(jnp.asarray(distance0, float))
+    hidden, along, kept = _flow(ts, hidden0, along0 / hidden0, off0 / distance0, input_gap, target_gap, tau_h, tau_y)
+    rest = jnp.expand_dims(off0 / distance0, -1) * kept**2
+    return _curves(hidden, along, rest, jnp.expand_dims(_root(target_gap), -1))
+
+
+def vectors(ts: Any, start: Vectors, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any) -> Vectors:
+    """r, v∥ and v⊥ at `ts`, from those at time 0."""
+    hidden0, along0, off0 = map(jnp.asarray, start)
+    hidden, along, kept = _flow(ts, hidden0, along0, off0**2, input_gap, target_gap, tau_h, tau_y)
+    return Vectors(hidden, along, jnp.expand_dims(off0, -1) * kept)
+
+
+def _flow(ts, hidden0, along0, off0, input_gap, target_gap, tau_h, tau_y):
+    """r, v∥ and v⊥/v⊥(0), from r0, v∥0 and |v⊥0|²."""
+    (unit_h, unit_y), numbers = _layers(hidden0, along0, off0, input_gap, target_gap, tau_h, tau_y)
+    first, last, kept = _pair.beside_idle(ts, *(jnp.expand_dims(number, -1) for number in numbers))
+    return first * jnp.expand_dims(unit_h, -1), last * jnp.expand_dims(unit_y, -1), kept
+
+
+def _layers(hidden, along, off, input_gap, target_gap, tau_h, tau_y):
+    """√α and √β; s, λ, w₁, w₂ and |u|² of `_pair`."""
+    encoder, decoder = jnp.asarray(input_gap) / (2 * tau_h), 1 / (2 * jnp.asarray(tau_y))
+    units = jnp.sqrt(encoder), jnp.sqrt(decoder)
+    pull = units[0] * units[1] * _root(target_gap)
+    return units, (pull, encoder * decoder, hidden / units[0], along / units[1], off / decoder)
+
+
+def start(distance: Any, output: Any, alignment: Any, target_gap: Any) -> Vectors:
+    """r, v∥ and v⊥ of a start with r > 0."""
+    along, off = components(output, alignment, target_gap)
+    hidden = jnp.sqrt(jnp.asarray(distance, float))
+    return Vectors(hidden, along / hidden, _root(off) / hidden)
+
+
+def read(state: Vectors, target_gap: Any) -> Curves:
+    """H, P and w of r, v∥ and v⊥."""
+    return _curves(state.hidden, state.along, state.off**2, _root(target_gap))
+
+
+def _curves(hidden, along, rest, gap) -> Curves:
+    distance, along = hidden**2, hidden * along
+    off = distance * rest
+    return Curves(distance, along**2 + off, along * (along - gap) + off)
+
+
+def field(state: Vectors, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any) -> Vectors:
+    """dr/dt, dv∥/dt and dv⊥/dt; [vanrossem2024, eq. 7] is singular at H = 0, this is not."""
+    hidden, along, off = state
+    error = hidden * along - _root(target_gap)
+    encoder, decoder = input_gap / (2 * tau_h), 1 / (2 * tau_y)
+    return Vectors(-encoder * (along * error + hidden * off**2), -decoder * hidden * error, -decoder * hidden**2 * off)
+
+
+def invariant(distance: Any, output: Any, input_gap: Any, tau_h: Any, tau_y: Any) -> Any:
+    """A = H − κXP/H, the same at all times [vanrossem2024, eq. 24]."""
+    return distance - tau_y / tau_h * input_gap * output / distance
+
+
+def rich_distance(input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any) -> Any:
+    """B = √(κXY), the final distance of small starts [vanrossem2024, eq. 11]."""
+    return jnp.sqrt(tau_y / tau_h * input_gap) * _root(target_gap)
+
+
+def regime(distance: Any, output: Any, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any) -> Any:
+    """|A|/B: well below 1 the final distance is that of the task, well above it that of the start."""
+    constant = invariant(distance, output, input_gap, tau_h, tau_y)
+    return jnp.abs(constant) / rich_distance(input_gap, target_gap, tau_h, tau_y)
+
+
+def settled(constant: Any, scale: Any) -> Any:
+    """A/2 + √(A²/4 + B²) = B exp(asinh(A/(2B))) [vanrossem2024, eq. 10], where nothing cancels."""
+    constant, scale = jnp.broadcast_arrays(jnp.asarray(constant, float), jnp.asarray(scale, float))
+    nothing = (constant == 0) & (scale == 0)
+    larger = jnp.hypot(jnp.where(nothing, 1.0, constant / 2), scale) + jnp.abs(constant) / 2
+    return jnp.where(nothing, 0.0, jnp.where(constant < 0, scale**2 / larger, larger))
+
+
+def lazy_limit(constant: Any) -> Any:
+    """The final distance for |A| ≫ B, max(A, 0)."""
+    return jnp.maximum(constant, 0.0)
+
+
+def final_distance(
+    distance0: Any, output0: Any, alignment0: Any, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any
+) -> Any:
+    """H at the end of learning [vanrossem2024, eq. 10]; 0 for the starts that never leave the saddle."""
+    along, off = components(output0, alignment0, target_gap)
+    hidden = jnp.sqrt(jnp.asarray(distance0, float))
+    task = (input_gap, target_gap, tau_h, tau_y)
+    # Without a pull the rates are ordered otherwise, and what is not learned may stay.
+    held = _pair.basis(*_layers(hidden, along / hidden, off / distance0, *task)[1]).learned == 0
+    stuck = held & (jnp.asarray(target_gap) > 0)
+    constant = invariant(distance0, output0, input_gap, tau_h, tau_y)
+    return jnp.where(stuck, 0.0, settled(constant, rich_distance(input_gap, target_gap, tau_h, tau_y)))
+
+
+def rotated_final_distance(
+    distance0: Any, decoder0: Any, output0: Any, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any
+) -> Any:
+    """H at the end of learning for one output and any rotation.
+
+    `distance0` is |u|² of the hidden difference u, `decoder0` |v|² of the whole decoder v, `output0` = u·v, with a
+    sign. It is `final_distance` if and only if u and v are parallel.
+    """
+    ratio = tau_y / tau_h * input_gap
+    apart = ratio * jnp.maximum(distance0 * decoder0 - output0**2, 0.0)
+    return settled(distance0 - ratio * decoder0, jnp.sqrt(ratio * target_gap + apart))
+
+
+def rotating(
+    ts: Any,
+    distance0: Any,
+    decoder0: Any,
+    output0: Any,
+    input_gap: Any,
+    target_gap: Any,
+    tau_h: Any,
+    tau_y: Any,
+) -> Curves:
+    """H, P and w at `ts` for one output and any rotation of the hidden difference; arguments as there.
+
+    With S = α|v|² + β|u|², k² = αβ and K² = S² − 4k²m², which is conserved, S ± 2km obey two Riccati equations of
+    one variable. Sums of positive terms are all that is evaluated.
+    """
+    wide = (distance0, decoder0, output0, input_gap, target_gap, tau_h, tau_y)
+    u, v, m, input_gap, target_gap, tau_h, tau_y = (jnp.expand_dims(jnp.asarray(n, float), -1) for n in wide)
+    encoder, decoder, gap = input_gap / (2 * tau_h), 1 / (2 * tau_y), _root(target_gap)
+    k = jnp.sqrt(encoder * decoder)
+    balance = decoder * u - encoder * v
+    apart = 4 * k**2 * jnp.maximum(u * v - m**2, 0.0)
+    kept = balance**2 + apart  # K²
+    total = encoder * v + decoder * u
+    larger = total + 2 * k * jnp.abs(m)
+    smaller = kept / jnp.where(larger > 0, larger, 1.0)
+    plus, minus = jnp.where(m < 0, smaller, larger), jnp.where(m < 0, larger, smaller)
+    pull = 2 * k * gap
+    squared = pull**2 + kept
+    still = squared == 0
+    rate = jnp.where(still, 0.0, jnp.sqrt(jnp.where(still, 1.0, squared)))
+    short = jnp.where(still, 1.0, kept / jnp.where(still, 1.0, rate * (rate + pull)))  # 1 − pull/rate
+    decay, spent = jnp.exp(-rate * ts), ts * _pair.mean_decay(rate * ts)
+
+    def later(value, near, far):
+        top = value * (far + near * decay) + kept * spent
+        bottom = value * spent + near + far * decay
+        return top / jnp.where(bottom > 0, bottom, 1.0)
+
+    plus, minus = later(plus, short, 2 - short), later(minus, 2 - short, short)
+    m, total = (plus - minus) / (4 * k), (plus + minus) / 2
+    # (S + c)/(2β), where c = β|u|² − α|v|² may be negative.
+    bottom = jnp.where(balance < 0, total - balance, 1.0)
+    twice = jnp.where(balance < 0, (apart + 4 * k**2 * m**2) / bottom, total + balance)
+    return Curves(twice / (2 * decoder), m**2, m * (m - gap))
+
+
+def fixed_point_rates(
+    distance: Any, output: Any, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any
+) -> tuple[Any, Any]:
+    """How fast the end is approached: H∞/τ_y by what is off the target, √(A² + 4B²)/(2τ_y) by what is along it.
+
+    These are the rates of P and w; the vector v⊥ falls at half of the first.
+    """
+    constant = invariant(distance, output, input_gap, tau_h, tau_y)
+    scale = rich_distance(input_gap, target_gap, tau_h, tau_y)
+    return settled(constant, scale) / tau_y, jnp.hypot(constant, 2 * scale) / (2 * tau_y)
+
+
+def loss(ts: Any, curves: Curves, target_gap: Any, mean_gap0: Any = 0.0, tau_mean: Any = 1.0) -> Any:
+    """½|ȳ − ȳ*|² + ⅛|dy − Δy*|², where the mean output is learned with its own τ.
+
+    `mean_gap0` is |ȳ − ȳ*|² at time 0. [vanrossem2024, eqs. 9 and 22] print τ_y for the mean.
+    """
+    mean_gap0, tau_mean, target_gap = (jnp.expand_dims(number, -1) for number in (mean_gap0, tau_mean, target_gap))
+    apart = jnp.maximum(2 * curves.alignment + target_gap - curves.output, 0.0)
+    return mean_gap0 * jnp.exp(-2 * jnp.asarray(ts) / tau_mean) / 2 + apart / 8
+
+
+def plateau(output0: Any, alignment0: Any, target_gap: Any) -> Any:
+    """The loss that large weights with A < 0 fall to and rest at, (Y/8) sin²θ; θ is the angle of v and the target."""
+    output0 = jnp.asarray(output0, float)
+    off = components(output0, alignment0, target_gap)[1]
+    return target_gap / 8 * jnp.where(output0 > 0, off / jnp.where(output0 > 0, output0, 1.0), 1.0)
+
+
+def law_of_final_distance(
+    mean: Any, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any, spread: Any = None
+) -> Law:
+    """The law of H∞ over networks in which H0/X and P0/H0 are normal of this mean and spread.
+
+    `spread` is the mean if it is not given [vanrossem2024, eqs. 44 and 45]; eqs. 46 to 48 hold for κ = 1 only.
+    """
+    ratio, spread = tau_y / tau_h, mean if spread is None else spread
+    scale = rich_distance(input_gap, target_gap, tau_h, tau_y)
+    return Law(input_gap * mean * (1 - ratio), input_gap * spread * jnp.hypot(1.0, ratio), scale)
+
+
+def depth_law(input_gap: Any, target_gap: Any, layer: Any, depth: Any) -> Any:
+    """X^(1−l/L) Y^(l/L), l = layer + 1: the final distance in a hidden layer of a balanced chain of L matrices."""
+    share = (jnp.asarray(layer) + 1) / depth
+    return jnp.asarray(input_gap, float) ** (1 - share) * jnp.asarray(target_gap, float) ** share
+
+
+def _root(number: Any) -> Any:
+    """√, with slope 0 where it vanishes."""
+    number = jnp.asarray(number, float)
+    some = number > 0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, number, 1.0)), 0.0)
+
+
+def checked(numbers: dict[str, Any], shown: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
+    """A start and its constants as float64 arrays that a pair of points can have; traced values pass.
+
+    `shown` are the names that a user knows them by, where they are others.
+    """
+    words = {name: shown.get(name, name) for name in numbers}
+    numbers = {name: real_array(value, words[name]) for name, value in numbers.items()}
+    shapes = {words[name]: np.shape(value) for name, value in numbers.items()}
+    try:
+        np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        raise BadInput(
+            f"arrays that do not match: {', '.join(f'{name} {shape}' for name, shape in shapes.items() if shape)}",
+            "numbers, or arrays that broadcast against each other",
+            "give one entry for every pair, in the same order; time is not an axis of the start",
+        ) from None
+    known = {name: value for name, value in numbers.items() if not is_traced(value)}
+    for name, value in known.items():
+        least = ">=" if name in ("output0", "target_gap") else ">"
+        if name != "alignment0" and not np.all(value >= 0 if least == ">=" else value > 0):
+            raise BadInput(f"{words[name]} = {np.min(value):g}", f"{words[name]} {least} 0", _ADVICE[name])
+    angle = ("output0", "alignment0", "target_gap")
+    if known.keys() >= set(angle):
+        _check_angle(*(known[name] for name in angle), *(words[name] for name in angle))
+    return numbers
+
+
+_ADVICE = {
+    "distance0": "the two points must differ in the layer; give the squared distance |h(x2) − h(x1)|²",
+    "output0": "give the squared distance of the outputs, |f(x2) − f(x1)|²",
+    "input_gap": "identical inputs have no two-point theory; give the squared distance |x2 − x1|² of two that differ",
+    "target_gap": "give the squared distance of the targets, |y2 − y1|²",
+    "tau_h": "give a time constant; that of gradient descent is 2/(learning rate) steps",
+    "tau_y": "give a time constant; that of gradient descent is 2/(learning rate) steps",
+}
+
+
+def _check_angle(output: Any, alignment: Any, target_gap: Any, P: str, w: str, Y: str) -> None:
+    bound, product = np.sqrt(output * target_gap), np.abs(output - alignment)
+    over = product - bound - SLACK * np.maximum(np.maximum(bound, np.abs(alignment)), output)
+    if np.all(over <= 0):
+        return
+    worst = np.unravel_index(np.argmax(over), np.shape(over))
+    output, alignment, target_gap = (float(n[worst]) for n in np.broadcast_arrays(output, alignment, target_gap))
+    raise BadInput(
+        f"{w} = {alignment:g} with {P} = {output:g} and {Y} = {target_gap:g}: dy·Δy* = {output - alignment:g}",
+        f"|{P} − {w}| <= √({P} {Y}) = {np.sqrt(output * target_gap):g}, as for any two vectors",
+        f"give {w} = |dy|² − dy·(y2 − y1), and squared distances everywhere",
+    )
