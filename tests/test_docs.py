@@ -81,9 +81,9 @@ def test_every_page_is_in_the_navigation():
 
 def public_names() -> set[str]:
     kinds = (fs.tasks, fs.nets, fs.inits, fs.rules, fs.theories)
-    # Verbs of gates share names with others, so their headings carry the room's.
-    gates = {f"gates.{name}" for name in fs.gates.__all__}
-    return set(fs.__all__) | {name for kind in kinds for name in kind.__all__} | gates
+    # Verbs of these share names with others, so their headings carry the room's.
+    rooms = {f"{room}.{name}" for room in ("gates", "probe") for name in getattr(fs, room).__all__}
+    return set(fs.__all__) | {name for kind in kinds for name in kind.__all__} | rooms
 
 
 def test_every_public_name_is_a_heading_of_the_api_page():

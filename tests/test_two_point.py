@@ -667,3 +667,44 @@ class TestBadInput:
             w = np.float32(P + sign * np.sqrt(P * np.float32(0.5)))
             start = {**self.good, "output0": P, "alignment0": w}
             np.testing.assert_allclose(trajectory(0.0, **start).output, P, rtol=1e-5)
+
+
+def probed(rates=(500.0, 100.0), layers=3):
+    """A trajectory as probes make them, whose middle layer follows the theory."""
+    ts = np.arange(0, 4000, 20.0)
+    start = {"distance0": 1e-3, "output0": 1e-4, "alignment0": -0.0069}
+    curves = trajectory(ts, **start, input_gap=1.0, target_gap=0.5, tau_h=rates[0], tau_y=rates[1])
+    distance = np.stack([(1 + abs(k - layers // 2)) * curves.distance for k in range(layers)], axis=1)[:, :, None]
+    values = {"distance": distance, "output": curves.output[:, None], "alignment": curves.alignment[:, None]}
+    axes = {"distance": ("time", "layer", "pair"), "output": ("time", "pair"), "alignment": ("time", "pair")}
+    facts = {"input_gap": [1.0], "target_gap": [0.5]}
+    names = {"layer": [f"layer {k}" for k in range(layers)], "pair": ["0-1"]}
+    return fs.Trajectory(ts, values, axes, "probe.arrays", facts, names)
+
+
+def test_fit_reads_the_middle_layer_of_a_probe():
+    found = fs.fit("TwoPoint", probed())
+    np.testing.assert_allclose([found.tau_h, found.tau_y], [500, 100], rtol=1e-6)
+    assert found.applies
+    by_name = fs.fit("TwoPoint", probed(), layer="layer 1", pair="0-1")
+    assert by_name.rates == found.rates
+    # Distances twice as large learn at twice the rate: the fit of another layer is another one.
+    np.testing.assert_allclose(fs.fit("TwoPoint", probed(), layer=0).rates.eta_h, 2 * found.rates.eta_h, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "seen"),
+    [
+        (lambda: fs.fit("TwoPont", probed()), "TwoPont"),
+        (lambda: fs.fit("TwoPoint", 3), "to 3"),
+        (lambda: fs.fit("TwoPoint", fs.Trajectory([0.0], {"loss": np.ones(1)}, {"loss": ("time",)}, "x")), "to loss"),
+        (lambda: fs.fit("TwoPoint", probed(), layer="layer 9"), "layer 9"),
+        (lambda: fs.fit("TwoPoint", probed(), layer=5), "layer = 5"),
+        (lambda: fs.fit("TwoPoint", probed(), pair="0-2"), "0-2"),
+    ],
+)
+def test_fits_of_other_things_are_refused(call, seen):
+    with pytest.raises(fs.BadInput) as refusal:
+        call()
+    assert seen in refusal.value.seen
+    assert refusal.value.do

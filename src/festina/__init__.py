@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import gates, inits, nets, rules, tasks, theories
+    from . import gates, inits, nets, probe, rules, tasks, theories
     from ._balance import balance
     from ._compare import Comparison, compare
     from ._contest import race
     from ._errors import BadInput, Diverged, FestinaError, NoTheory, UnknownName
+    from ._fit import fit
     from ._report import Claim, Experiment, Report, Result, run
     from ._saddles import Saddles, saddles
     from ._setup import Init, Net, Rule, Setup, Task
@@ -40,10 +41,10 @@ _WHERE = {
     "Saddles": "_saddles",
     # verbs
     "solve": "_solve", "covering": "_solve", "simulate": "_simulate", "compare": "_compare", "run": "_report",
-    "balance": "_balance", "race": "_contest",
+    "balance": "_balance", "race": "_contest", "fit": "_fit",
     "saddles": "_saddles",
     # kinds
-    "gates": None, "tasks": None, "nets": None, "inits": None, "rules": None, "theories": None,
+    "gates": None, "probe": None, "tasks": None, "nets": None, "inits": None, "rules": None, "theories": None,
     # errors
     "FestinaError": "_errors", "BadInput": "_errors", "UnknownName": "_errors", "NoTheory": "_errors",
     "Diverged": "_errors",
@@ -75,9 +76,11 @@ __all__ = [
     "balance",
     "compare",
     "covering",
+    "fit",
     "gates",
     "inits",
     "nets",
+    "probe",
     "race",
     "rules",
     "run",

@@ -16,9 +16,10 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from . import _two_point
-from ._errors import BadInput
+from ._errors import BadInput, UnknownName
 from ._noun import real_array, whole
 from ._precision import in_double
+from ._trajectory import Trajectory
 from ._two_point import Curves
 
 SCAN = np.logspace(-3.5, 4.5, 80)  # √(η_h η_y X Y) × duration
@@ -111,6 +112,64 @@ class TwoPointFit:
             f"  R²       {fits}; squared error {self.sse:.3g}, condition {self.condition:.2g}\n"
             f"  applies  {'yes' if self.applies else 'no'}: {self.applies}"
         )
+
+
+def fit(
+    theory: str,
+    trajectory: Trajectory,
+    *,
+    layer: str | int | None = None,
+    pair: str | int = 0,
+    start: int = 0,
+    free_gap: bool = False,
+) -> TwoPointFit:
+    """Fit a theory's free numbers to what a probe has recorded; all that comes of it is marked as fitted.
+
+    The one theory with free numbers is "TwoPoint": its two rates, for one layer and one pair of inputs of a trajectory
+    from `festina.probe`, recorded with targets.
+
+    Args:
+        layer: a name or number of the recorded layers; None takes the middle one, number L//2.
+        pair: a name such as "0-1", or a number, of the recorded pairs.
+        start: the record to begin at, once the mean of the outputs is learned.
+        free_gap: also fit the first difference of outputs along the target.
+    """
+    if theory != "TwoPoint":
+        raise UnknownName.among("theory with something to fit", theory, ("TwoPoint",))
+    needed = ("distance", "output", "alignment")
+    if not isinstance(trajectory, Trajectory) or not all(name in trajectory for name in needed):
+        has = ", ".join(trajectory) if isinstance(trajectory, Trajectory) else repr(trajectory)
+        raise BadInput(
+            f"a fit of the two-point theory to {has}",
+            f"a trajectory with {', '.join(needed)}",
+            "record one with festina.probe.torch(model, inputs=…, targets=…)",
+        )
+    if trajectory.axes["distance"] != ("time", "layer", "pair"):
+        raise BadInput(
+            f"distances with the axes {trajectory.axes['distance']}", "time, layer, pair", "fit one run at a time"
+        )
+    facts = trajectory.provenance
+    if not facts.get("input_gap") or not facts.get("target_gap"):
+        do = "give inputs= and targets= to the probe"
+        raise BadInput("a trajectory without gaps of inputs and targets", "both", do)
+    layers = [str(name) for name in trajectory.coordinates["layer"]]
+    which = _numbered(len(layers) // 2 if layer is None else layer, layers, "layer")
+    k = _numbered(pair, [str(name) for name in trajectory.coordinates["pair"]], "pair")
+    curves = trajectory["distance"][:, which, k], trajectory["output"][:, k], trajectory["alignment"][:, k]
+    input_gap, target_gap = facts["input_gap"][k], facts["target_gap"][k]
+    return fit_two_point(trajectory.times, *curves, input_gap, target_gap, free_gap=free_gap, start=start)
+
+
+def _numbered(which: Any, names: list[str], kind: str) -> int:
+    """The number of a recorded layer or pair, given by name or number."""
+    if isinstance(which, str):
+        if which not in names:
+            raise UnknownName.among(f"recorded {kind}", which, names)
+        return names.index(which)
+    number = whole(which, kind, least=0)
+    if number >= len(names):
+        raise BadInput(f"{kind} = {number}", f"one of the {len(names)} recorded, counted from 0", f"choose: {names}")
+    return number
 
 
 class _Record(NamedTuple):

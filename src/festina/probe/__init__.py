@@ -1,0 +1,8 @@
+"""Look into your own network while your own loop trains it: distances between representations as a Trajectory."""
+
+from ._arrays import arrays
+from ._jax import JaxProbe, jax
+from ._layers import Layers, layers
+from ._torch import TorchProbe, torch
+
+__all__ = ["JaxProbe", "Layers", "TorchProbe", "arrays", "jax", "layers", "torch"]

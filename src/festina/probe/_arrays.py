@@ -1,0 +1,78 @@
+"""The same measurements from activities that were recorded elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .._errors import BadInput
+from .._noun import real_array
+from .._trajectory import Trajectory
+from ._measure import OBSERVABLES, Record, checked_names, points
+
+
+def arrays(
+    times: Any,
+    hidden: Mapping[str, Any],
+    outputs: Any = None,
+    *,
+    inputs: Any = None,
+    targets: Any = None,
+    pairs: Iterable[tuple[int, int]] | None = None,
+    observe: str | Iterable[str] | None = None,
+) -> Trajectory:
+    """What a probe would have measured, from recorded activities.
+
+    Args:
+        times: when they were recorded, increasing: steps, epochs or time.
+        hidden: {layer: (time, sample, …)}; activities are flattened for each sample.
+        outputs: (time, sample, …), for "output" and "outputs"; with targets also "alignment", "loss", "mean_gap".
+        inputs: (sample, …), for the gap between the inputs of each pair, in `provenance`.
+        targets: (sample, feature).
+        pairs: pairs of samples to compare, counted from 0; all of them if there are at most 100 samples.
+        observe: as in `probe.torch`; a representation is called "representation of <layer>".
+
+    Distances are squared and summed over units. Other tools may give the mean over units, or the root: convert them.
+    """
+    times = real_array(times, "times", ndim=1)
+    if not len(times) or (np.diff(times) <= 0).any():
+        raise BadInput(f"times = {times}", "at least one time, increasing", "sort the records by time")
+    if not isinstance(hidden, Mapping) or not hidden:
+        raise BadInput(
+            f"hidden is {type(hidden).__name__}",
+            "activities of each layer: {layer: (time, sample, unit)}",
+            'give for example hidden={"hidden": activities}',
+        )
+    seen = {str(layer): _recorded(values, f"hidden[{layer!r}]", len(times)) for layer, values in hidden.items()}
+    samples = next(iter(seen.values())).shape[1]
+    given = None if outputs is None else _recorded(outputs, "outputs", len(times))
+    for whose, values in (*seen.items(), *([] if given is None else [("outputs", given)])):
+        if values.shape[1] != samples:
+            raise BadInput(
+                f"{values.shape[1]} samples in {whose!r}, and {samples} in {next(iter(seen))!r}",
+                "activities of the same samples everywhere",
+                "record all layers at the same inputs",
+            )
+    names = checked_names(observe, outputs=given is not None, targets=targets is not None and given is not None)
+    known = points(inputs, targets, pairs, names, samples)
+    first = {layer: values[0] for layer, values in seen.items()}
+    record = Record(known, names, first, None if given is None else given[0])
+    needed = any(OBSERVABLES[name].needs_outputs for name in names)
+    for i, time in enumerate(times):
+        now = {layer: values[i] for layer, values in seen.items()}
+        record.add(time, now, given[i] if needed and given is not None else None)
+    return record.trajectory("probe.arrays", {"layers": list(seen)}, ())
+
+
+def _recorded(values: Any, argument: str, times: int) -> np.ndarray:
+    """(time, sample, unit) in float64."""
+    array = real_array(values, argument)
+    if array.ndim < 2 or len(array) != times:
+        raise BadInput(
+            f"{argument} has shape {array.shape}, for {times} times",
+            "(time, sample, unit)",
+            "put time first, then the sample",
+        )
+    return array.reshape(*array.shape[:2], -1)

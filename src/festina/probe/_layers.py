@@ -1,0 +1,244 @@
+"""Which parts of a torch model to record: found by name, pattern, module, predicate or order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .._errors import BadInput, UnknownName
+from ._evaluate import evaluate, library, usable
+from ._names import is_pattern, matching, unknown, with_call
+
+NO_HIDDEN_LAYER = {"Softmax", "Softmin", "LogSoftmax", "Softmax2d", "MultiheadAttention"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """One layer to record: the output of a module, at one of its calls if there are several, or a function."""
+
+    label: str
+    name: str = ""
+    module: Any = None
+    call: int | None = None
+    function: Callable[[Any, Any], Any] | None = None
+
+    @property
+    def described(self) -> str:
+        """For provenance."""
+        if self.function is not None:
+            return f"function {getattr(self.function, '__name__', type(self.function).__name__)}"
+        return f"{type(self.module).__name__} {self.name}" + ("" if self.call is None else f", call {self.call}")
+
+
+class Call(NamedTuple):
+    """One call of a module during a forward pass."""
+
+    module: Any
+    shape: str
+    output: Any  # kept for the last call only
+
+
+def names_of(model: Any) -> dict[str, Any]:
+    """Every name of every submodule; the layer that torch.compile puts around a module has no name of its own."""
+    named = {}
+    for name, module in model.named_modules(remove_duplicate=False):
+        named[".".join(part for part in name.split(".") if part != "_orig_mod")] = module
+    named.pop("", None)
+    return named
+
+
+def traced(model: Any, inputs: Any) -> tuple[list[Call], Any]:
+    """Every call of every submodule in the order in which they end, and the model's output."""
+    calls: list[Call] = []
+
+    def note(module: Any, _: Any, output: Any) -> None:
+        if calls:
+            calls[-1] = calls[-1]._replace(output=None)
+        calls.append(Call(module, shape_of(output), output))
+
+    output, _ = evaluate(model, inputs, [(m, note) for m in dict.fromkeys(names_of(model).values())])
+    return calls, output
+
+
+def shape_of(value: Any) -> str:
+    """The shape of a tensor, or in words what else it is."""
+    if isinstance(value, library().Tensor):
+        return str(tuple(value.shape))
+    if isinstance(value, Mapping):
+        return f"{type(value).__name__} with {', '.join(map(repr, value))}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"{type(value).__name__} of {len(value)} ({', '.join(type(part).__name__ for part in value)})"
+    return type(value).__name__
+
+
+def _is_activation(module: Any) -> bool:
+    kinds = type(module).__mro__
+    listed = any(kind.__module__ == "torch.nn.modules.activation" for kind in kinds)
+    return listed and not NO_HIDDEN_LAYER & {kind.__name__ for kind in kinds}
+
+
+def hidden_layers(model: Any, calls: Sequence[Call], output: Any) -> tuple[list[Target], str]:
+    """The layers that are meant if none is named, in the order in which they are run, and a note on the choice.
+
+    They are the calls of activation modules, all but one that gives the model's output; without any, those of
+    modules without parts that have parameters, all but the last.
+    """
+    names = {id(module): name for name, module in reversed(names_of(model).items())}
+    total: dict[int, int] = {}
+    leaves = []
+    for call in calls:
+        key = id(call.module)
+        if not any(call.module.children()):
+            leaves.append((call, total.get(key, 0)))
+        total[key] = total.get(key, 0) + 1
+    chosen = [(call, n) for call, n in leaves if _is_activation(call.module) and call.output is not output]
+    note = ""
+    if not chosen:
+        chosen = [(call, n) for call, n in leaves if any(True for _ in call.module.parameters())][:-1]
+        note = "no activation modules: layers are modules with parameters, before any functional activation"
+    if not chosen:
+        raise BadInput(
+            f"{type(model).__name__} has no module that is a hidden layer",
+            "activations as modules, or the layers by name",
+            'give layers="name", or functions={"hidden": lambda model, x: …}; probe.layers(model) lists the names',
+        )
+    targets = []
+    for call, n in chosen:
+        name = names[id(call.module)]
+        several = total[id(call.module)] > 1
+        targets.append(Target(f"{name}[{n}]" if several else name, name, call.module, n if several else None))
+    return targets, note
+
+
+class Chooser:
+    """Turns what a user says about layers into targets."""
+
+    def __init__(self, model: Any, inputs: Any):
+        self.torch, self.model, self.inputs = library(), model, inputs
+        self.names = names_of(model)
+        self.note = ""
+
+    def choose(self, layers: Any, functions: Mapping[str, Callable] | None) -> list[Target]:
+        """All targets; functions alone if no layers are given beside them."""
+        functions = dict(functions or {})
+        for label, function in functions.items():
+            if not callable(function) or isinstance(function, self.torch.nn.Module):
+                raise BadInput(
+                    f"functions[{label!r}] is {type(function).__name__}",
+                    "a function (model, x) -> tensor",
+                    "give a function; modules go into layers",
+                )
+        found = [] if layers is None and functions else self._found(layers)
+        found += [Target(str(label), function=function) for label, function in functions.items()]
+        targets = {target.label: target for target in reversed(found)}
+        for target in found:
+            if targets[target.label] != target:
+                raise BadInput(f"two layers called {target.label!r}", "different names", "rename one of them")
+        return list({target.label: target for target in found}.values())
+
+    def _found(self, layers: Any) -> list[Target]:
+        if layers is None or layers == "middle":
+            calls, output = traced(self.model, self.inputs)
+            default, self.note = hidden_layers(self.model, calls, output)
+            return default if layers is None else [default[len(default) // 2]]
+        if isinstance(layers, Mapping):
+            return [self._aliased(str(alias), value) for alias, value in layers.items()]
+        if isinstance(layers, (str, self.torch.nn.Module)):
+            return self._named(layers)
+        if callable(layers):
+            found = [name for name, module in self.names.items() if layers(name, module)]
+            if not found:
+                raise BadInput(
+                    "layers is a predicate that no module fulfils",
+                    "a function (name, module) -> bool that is true of some",
+                    "see the modules: probe.layers(model)",
+                )
+            return [Target(name, name, self.names[name]) for name in found]
+        if isinstance(layers, Iterable) and (listed := list(layers)):
+            return [target for one in listed for target in self._named(one)]
+        raise BadInput(
+            f"layers = {layers!r}",
+            'a name, a pattern, a list of names, {alias: name}, a module, a predicate or "middle"',
+            "see the names: probe.layers(model)",
+        )
+
+    def _named(self, which: Any) -> list[Target]:
+        """Targets of a name, a call of one, a pattern or a module."""
+        if isinstance(which, self.torch.nn.Module):
+            which = getattr(which, "_orig_mod", which)
+            names = [name for name, module in self.names.items() if module is which]
+            if not names:
+                raise BadInput(
+                    f"layers holds a {type(which).__name__} that is no part of {type(self.model).__name__}",
+                    "a submodule of the model",
+                    "the outputs of the whole model are recorded anyway; see probe.layers(model)",
+                )
+            return [Target(names[0], names[0], which)]
+        if not isinstance(which, str):
+            raise BadInput(f"layers holds {which!r}", "names or modules", "for calls of a module: {alias: (name, 1)}")
+        if which in self.names:
+            return [Target(which, which, self.names[which])]
+        if (called := with_call(which)) and called[0] in self.names:
+            return [Target(which, called[0], self.names[called[0]], called[1])]
+        found = matching(which, self.names) if is_pattern(which) else []
+        if not found:
+            raise self._unknown(which)
+        return [Target(name, name, self.names[name]) for name in found]
+
+    def _aliased(self, alias: str, value: Any) -> Target:
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], int) and value[1] >= 0:
+            return dataclasses.replace(self._aliased(alias, value[0]), call=value[1])
+        if isinstance(value, (str, self.torch.nn.Module)):
+            found = self._named(value)
+            if len(found) > 1:
+                raise BadInput(
+                    f"layers[{alias!r}] = {value!r} fits {len(found)} modules",
+                    "one module for each alias",
+                    f"name one: {', '.join(repr(target.name) for target in found[:3])}, …",
+                )
+            return dataclasses.replace(found[0], label=alias)
+        if callable(value):
+            return Target(alias, function=value)
+        raise BadInput(
+            f"layers[{alias!r}] = {value!r}",
+            "a name, a module, (name, call) or a function (model, x) -> tensor",
+            "see the names: probe.layers(model)",
+        )
+
+    def _unknown(self, name: str) -> UnknownName:
+        return unknown(name, self.names, type(self.model).__name__, "probe.layers(model)")
+
+
+class Layers(tuple):
+    """The modules of a model: rows (name, type, shapes of its outputs at every call, taken if none is named)."""
+
+    def __repr__(self) -> str:
+        wide = [max([len(row[column]) for row in self], default=0) for column in (0, 1)]
+        lines = []
+        for name, kind, shapes, hidden in self:
+            shape = "" if shapes is None else "not called" if not shapes else shapes[0]
+            several = f"  × {len(shapes)} calls" if shapes and len(shapes) > 1 else ""
+            lines.append(f"{name:<{wide[0]}}  {kind:<{wide[1]}}  {shape}{several}{'  *' * hidden}".rstrip())
+        starred = "* taken by layers=None" if any(row[3] for row in self) else ""
+        return "\n".join([*lines, starred] if starred else lines)
+
+
+def layers(model: Any, inputs: Any = None) -> Layers:
+    """The modules of a torch model, by the names that a probe takes.
+
+    With `inputs` it runs the model once, as a probe does, and also shows the shape of every output, modules that
+    are called several times or not at all, and which layers a probe takes if none is named.
+    """
+    model = usable(model)
+    torch = library()
+    named = names_of(model)
+    if inputs is None:
+        return Layers((name, type(module).__name__, None, False) for name, module in named.items())
+    calls, output = traced(model, torch.as_tensor(inputs))
+    try:
+        hidden = {target.name for target in hidden_layers(model, calls, output)[0]}
+    except BadInput:  # there is none; the list shows what there is
+        hidden = set()
+    shapes = {name: tuple(call.shape for call in calls if call.module is module) for name, module in named.items()}
+    return Layers((name, type(module).__name__, shapes[name], name in hidden) for name, module in named.items())

@@ -1,0 +1,285 @@
+"""Probing a torch model inside the user's own training loop."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from .._errors import BadInput, FestinaError, UnknownName
+from ._evaluate import as_array, evaluate, is_compiled, library, usable
+from ._layers import Chooser, Target, shape_of
+from ._measure import OBSERVABLES, Record, flat
+from ._probe import At, Probe
+
+
+class TorchProbe(Probe):
+    """Looks into a torch model while a loop trains it; made by `probe.torch`."""
+
+    source = "probe.torch"
+    libraries = ("torch",)
+
+    def __init__(
+        self, model: Any, layers: Any, inputs: Any, targets: Any, pairs: Any, at: Any, observe: Any,
+        functions: Any, select: Any, output: Any,
+    ):  # fmt: skip
+        self._torch = library()
+        self._model = usable(model)
+        self._compiled = is_compiled(model)
+        self._inputs = _tensor(self._torch, inputs, "inputs")
+        known = None if targets is None else as_array(_tensor(self._torch, targets, "targets"))
+        super().__init__(as_array(self._inputs), known, pairs, at, observe)
+        self._need_a_run()
+        chooser = Chooser(self._model, self._inputs)
+        self._targets = chooser.choose(layers, functions)
+        self._select = self._checked_select(select)
+        self._output = output
+        self._note = chooser.note
+        self._handle = None
+        self._by_hand = False
+        self._stepping: list[tuple[weakref.ref, str]] = []  # optimisers that have made steps
+        # A rehearsal: what cannot be recorded is refused now and not after hours of training.
+        self._record = Record(self._points, self._names, *self._seen())
+
+    def _need_a_run(self) -> None:
+        try:
+            evaluate(self._model, self._inputs, ())
+        except FestinaError:
+            raise
+        except Exception as error:
+            raise BadInput(
+                f"{type(self._model).__name__} cannot be run on inputs of shape {tuple(self._inputs.shape)}: {error}",
+                "probe inputs as the model takes them, the sample first",
+                "try model(inputs) by itself",
+            ) from error
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The names of the layers that are recorded."""
+        return tuple(target.label for target in self._targets)
+
+    def step(self) -> None:
+        """A step of training begins: call it first thing in every turn of the loop, before the weights change."""
+        self._need_open()
+        if not self._by_hand and self.steps:
+            raise BadInput(
+                f"probe.step() after {self.steps} steps that were counted by themselves",
+                "one way to count: the steps of torch optimisers, or probe.step() from the first turn on",
+                "call probe.step() first thing in every turn of the loop, before optimizer.step(), or not at all",
+            )
+        self._by_hand = True
+        self._count()
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        optimizer = importlib.import_module("torch.optim.optimizer")
+        # The steps of an optimiser may themselves be compiled.
+        hook = self._torch.compiler.disable(self._before_step) if "torch._dynamo" in sys.modules else self._before_step
+        self._handle = optimizer.register_optimizer_step_pre_hook(hook)
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        super().__exit__(kind, error, trace)
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+        # Without a counted step the state may be that after a loop that was never seen.
+        if kind is None and self.steps and self.steps in self._due:
+            self._look()
+
+    def _before_step(self, optimizer: Any, *_: Any) -> None:
+        if not self._by_hand and self._holds(optimizer):
+            if not any(known() is optimizer for known, _ in self._stepping):
+                self._stepping.append((weakref.ref(optimizer), type(optimizer).__name__))
+            self._count()
+
+    def _holds(self, optimizer: Any) -> bool:
+        """Whether an optimiser has a parameter of the model."""
+        ours = {id(parameter) for parameter in self._model.parameters()}
+        return any(id(parameter) in ours for group in optimizer.param_groups for parameter in group["params"])
+
+    def _look(self) -> None:
+        assert self._record is not None
+        self._record.add(self.steps, *self._seen())
+
+    def _seen(self) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+        """Activities of every layer and the outputs now, as (sample, unit)."""
+        calls: dict[int, int] = {}
+        held: dict[str, np.ndarray] = {}
+        by_module: dict[int, list[Target]] = {}
+        for target in self._targets:
+            if target.module is not None:
+                by_module.setdefault(id(target.module), []).append(target)
+
+        def keep(module: Any, _: Any, output: Any) -> None:
+            call = calls.get(id(module), 0)
+            calls[id(module)] = call + 1
+            for target in by_module[id(module)]:
+                if target.call in (None, call):
+                    held[target.label] = self._numbers(target, output)
+
+        modules = {id(target.module): target.module for target in self._targets if target.module is not None}
+        functions = [target for target in self._targets if target.function is not None]
+        output, values = evaluate(
+            self._model,
+            self._inputs,
+            [(module, keep) for module in modules.values()],
+            [target.function for target in functions if target.function is not None],
+        )
+        for target in self._targets:
+            if target.module is not None:
+                self._need_one_call(target, calls.get(id(target.module), 0))
+        for target, value in zip(functions, values, strict=True):
+            held[target.label] = self._numbers(target, value)
+        needed = any(OBSERVABLES[name].needs_outputs for name in self._names)
+        return {target.label: held[target.label] for target in self._targets}, self._outputs(output) if needed else None
+
+    def _need_one_call(self, target: Target, calls: int) -> None:
+        model = type(self._model).__name__
+        if not calls:
+            raise BadInput(
+                f"layer {target.label!r} is not called when {model} runs in eval mode",
+                "a module that the forward pass calls, as module(x) and not module.forward(x)",
+                "name another, or compute it: functions={name: lambda model, x: …}",
+            )
+        if target.call is None and calls > 1:
+            raise BadInput(
+                f"layer {target.label!r} is called {calls} times in one forward pass of {model}",
+                "which call is meant, counted from 0",
+                f'name it: layers="{target.name}[1]", or layers={{"{target.label}": ("{target.name}", 1)}}',
+            )
+        if target.call is not None and target.call >= calls:
+            raise BadInput(
+                f"call {target.call} of layer {target.name!r}, which {model} calls {calls} times",
+                f"a call from 0 to {calls - 1}",
+                "count calls from 0",
+            )
+
+    def _numbers(self, target: Target, output: Any) -> np.ndarray:
+        """What a layer gives, copied at once: a later in-place operation may overwrite it."""
+        pick = self._select.get(target.label, self._select.get(target.name))
+        whose = f"layer {target.label!r}"
+        if pick is not None:
+            try:
+                output = pick(output) if callable(pick) else output[pick]
+            except (KeyError, IndexError, TypeError) as error:
+                raise BadInput(
+                    f"select[{target.label!r}] = {pick!r} does not fit: {whose} gives {shape_of(output)}",
+                    "an index or a key of it, or a function",
+                    f"choose one that is there ({error})",
+                ) from None
+        if not isinstance(output, self._torch.Tensor):
+            raise BadInput(
+                f"{whose} gives {shape_of(output)}",
+                "one tensor (sample, …)",
+                f"say which part: select={{{target.label!r}: 0}}, a key, or a function",
+            )
+        do = f"put the sample first: select={{{target.label!r}: lambda h: h.transpose(0, 1)}}"
+        return flat(as_array(output), self._points.samples, whose, do)
+
+    def _outputs(self, output: Any) -> np.ndarray:
+        output = output if self._output is None else self._output(output)
+        if not isinstance(output, self._torch.Tensor):
+            raise BadInput(
+                f"{type(self._model).__name__} gives {shape_of(output)}",
+                "one tensor (sample, …) of outputs",
+                "say which part: output=lambda out: out[0]",
+            )
+        return flat(as_array(output), self._points.samples, "the output", "put the sample first: output=lambda out: …")
+
+    def _checked_select(self, select: Any) -> dict[str, Any]:
+        select = dict(select or {})
+        known = {name for target in self._targets for name in (target.label, target.name) if name}
+        for name in select:
+            if name not in known:
+                raise UnknownName.among("layer in select", name, known)
+        return select
+
+    def _facts(self) -> Mapping[str, Any]:
+        notes = [self._note] if self._note else []
+        if self._compiled:
+            notes.append("compiled parts were recorded from their uncompiled code")
+        if len(self._stepping) > 1:
+            names = ", ".join(name for _, name in self._stepping)
+            notes.append(f"every step of {len(self._stepping)} optimisers counts ({names})")
+        return {
+            "model": type(self._model).__name__,
+            "layers": {target.label: target.described for target in self._targets},
+            "counted": "probe.step()" if self._by_hand else "optimiser steps",
+            **({"note": "; ".join(notes)} if notes else {}),
+        }
+
+    def _how_to_count(self) -> str:
+        return "train with a torch optimiser of this model, or call probe.step() first thing in every turn of the loop"
+
+
+def _tensor(torch: Any, values: Any, argument: str) -> Any:
+    """A copy of values as a tensor; what the caller changes later is not ours."""
+    try:
+        return torch.as_tensor(values).detach().clone()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BadInput(
+            f"{argument} is {type(values).__name__} ({error})",
+            f"{argument} as one tensor or array, the sample first",
+            "stack them: torch.stack([…])",
+        ) from None
+
+
+def torch(
+    model: Any,
+    layers: Any = None,
+    *,
+    inputs: Any,
+    targets: Any = None,
+    pairs: Iterable[tuple[int, int]] | None = None,
+    at: At = 1,
+    observe: str | Iterable[str] | None = None,
+    functions: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+    select: Mapping[str, Any] | None = None,
+    output: Callable[[Any], Any] | None = None,
+) -> TorchProbe:
+    """Record how a torch model represents some inputs while your own loop trains it.
+
+        with fs.probe.torch(model, "hidden.*", inputs=x, pairs=[(0, 1)], at=range(0, 6000, 20)) as probe:
+            ...  # your loop
+        probe.trajectory["distance"]  # (time, layer, pair)
+
+    The probe runs the model on `inputs` before chosen optimiser steps, and training does not notice: weights come
+    out the same bit for bit, and nothing stays attached to the model. Steps count from 0; record k is the state
+    before step k + 1, so record 0 is the start. Steps of all optimisers that hold a parameter of the model count by
+    themselves; in loops without a torch optimiser, or to count turns of the loop, call `probe.step()` first thing in
+    every turn. The state after the last step is recorded when the block ends well.
+
+    Args:
+        model: a torch.nn.Module; a compiled one is recorded from its uncompiled code.
+        layers: a name from `probe.layers(model)`; a call of a module used several times, "relu[1]"; a pattern, in
+            which `*` stands for one part between dots and `**` for any; a list of these; {alias: name, module,
+            (name, call) or function (model, x) -> tensor}; a module; a predicate (name, module) -> bool; "middle",
+            number L // 2 of the L layers of None; None, all calls of activation modules except one that gives the
+            model's output, or, in a model without, all calls of modules with parameters except the last.
+        inputs: (sample, …); moved to the device and precision of the model.
+        targets: (sample, feature) of the inputs, for "alignment", "loss" and "mean_gap".
+        pairs: pairs of inputs to compare, counted from 0; all of them if there are at most 100 inputs.
+        at: the steps to record, or an int k for every k-th.
+        observe: any of "distance" |h₂ − h₁|² (time, layer, pair), "output" |f₂ − f₁|² (time, pair), "alignment"
+            |f₂ − f₁|² − (f₂ − f₁)·(y₂ − y₁) (time, pair), "loss" ½ mean |y − f|² over the probe inputs (time),
+            "cosine" of h₂ − h₁ with what it was at the first record (time, layer, pair), NaN where either is 0,
+            "mean_gap" |ȳ − f̄|² of the means of a pair (time, pair), "similarity" h hᵀ (time, layer, sample,
+            sample_), "gates", which units are above 0, one bit per sample packed into bytes (time, unit, byte),
+            "outputs" (time, sample, feature), and "representation", kept as `probe.representations`. Default: the
+            first five, as far as targets allow.
+        functions: {name: function (model, x) -> tensor} for activations that are no module.
+        select: {layer: index, key or function} for layers that give more than one tensor.
+        output: a function of the model's output, if that is more than one tensor.
+
+    Activities are those that leave a module, after its own forward hooks, flattened for each sample. The model runs
+    in eval mode, so dropout is off and batch norm uses its running statistics; optimiser steps are counted after the
+    forward pass of their batch, which has updated these, and `probe.step()` comes before it. Forward hooks of your
+    own run once more at every record. Out of sight: state outside the model or deep inside containers, random
+    generators of your own, scripted and data-parallel models.
+    """
+    return TorchProbe(model, layers, inputs, targets, pairs, at, observe, functions, select, output)

@@ -1,0 +1,180 @@
+"""probe.arrays and probe.jax: the same numbers from recorded arrays and from a JAX loop; a festina without torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import festina as fs
+from festina import probe
+
+X = np.sin(np.arange(12.0)).reshape(4, 3)
+Y = np.cos(np.arange(8.0)).reshape(4, 2)
+
+
+def activities(params, x):
+    """A network of two hidden layers as a function that shows them."""
+    one = jnp.tanh(x @ params["w"])
+    two = jnp.tanh(one @ params["v"])
+    return two @ params["out"], {"one": one, "two": two}
+
+
+def start():
+    rng = np.random.default_rng(0)
+    return {
+        "w": jnp.asarray(rng.standard_normal((3, 5)) / 2),
+        "v": jnp.asarray(rng.standard_normal((5, 4)) / 2),
+        "out": jnp.asarray(rng.standard_normal((4, 2)) / 2),
+    }
+
+
+@jax.jit
+def update(params):
+    loss = lambda p: jnp.mean((activities(p, X)[0] - Y) ** 2)  # noqa: E731
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
+
+
+def trained(steps=5, **options):
+    """A probe of a JAX loop, and the parameters before every step and at the end."""
+    params, history = start(), []
+    with probe.jax(activities, inputs=X, targets=Y, **options) as seen:
+        for _ in range(steps):
+            seen.step(params)
+            history.append(params)
+            params = update(params)
+        seen.step(params)
+    return seen, [*history, params]
+
+
+def test_a_jax_loop_gives_what_arrays_give_and_what_a_hand_computation_gives():
+    names = ["distance", "output", "alignment", "cosine", "loss", "mean_gap", "similarity", "gates", "outputs"]
+    seen, history = trained(observe=[*names, "representation"], pairs=[(0, 3), (2, 1)])
+    looks = [activities(params, X) for params in history]
+    hidden = {layer: np.stack([np.asarray(look[1][layer]) for look in looks]) for layer in ("one", "two")}
+    outputs = np.stack([np.asarray(look[0]) for look in looks])
+    again = probe.arrays(
+        range(6), hidden, outputs, inputs=X, targets=Y, pairs=[(0, 3), (2, 1)], observe=[*names, "representation"]
+    )
+    assert list(again) == list(seen.trajectory)
+    for name in again:
+        np.testing.assert_array_equal(again[name], seen.trajectory[name], err_msg=name)
+        assert again.axes[name] == seen.trajectory.axes[name]
+    h, f = hidden["two"].astype(float), outputs.astype(float)
+    dh, dy = h[:, 3] - h[:, 0], f[:, 3] - f[:, 0]
+    np.testing.assert_allclose(again["distance"][:, 1, 0], np.sum(dh**2, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(again["output"][:, 0], np.sum(dy**2, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(again["alignment"][:, 0], np.sum(dy * (dy - Y[3] + Y[0]), axis=1), rtol=1e-12)
+    np.testing.assert_allclose(again["loss"], np.mean(np.sum((f - Y) ** 2, axis=2), axis=1) / 2, rtol=1e-12)
+    np.testing.assert_array_equal(seen.representations["two"], h)
+    assert np.ptp(again["loss"]) > 0.01
+    assert again.provenance["input_gap"] == seen.trajectory.provenance["input_gap"]
+    assert again.source == "probe.arrays"
+    assert seen.trajectory.source == "probe.jax"
+
+
+def test_layers_and_steps_of_a_jax_loop():
+    def at(layers):
+        return trained(1, layers=layers)[0].trajectory.coordinates["layer"].tolist()
+
+    assert [at(None), at("middle"), at("t*"), at(["two", "one"]), at({"b": "two"})] == [
+        ["one", "two"], ["two"], ["two"], ["two", "one"], ["b"],
+    ]  # fmt: skip
+    assert trained(5, at=[0, 5])[0].trajectory.times.tolist() == [0, 5]
+    with pytest.raises(fs.UnknownName, match=r"unknown layer 'tow' of the network\n.*one, two\n.*'two'"):
+        at("tow")
+    with pytest.raises(fs.UnknownName, match=r"no layer fits the pattern 'z\*'"):
+        at("z*")
+    with pytest.raises(fs.BadInput, match=r"layers = 3\n.*a name, a pattern, a list"):
+        at(3)
+
+
+def test_wrong_jax_functions_are_refused_with_words():
+    with pytest.raises(fs.BadInput, match=r"function is int\n.*\(params, inputs\) -> \(outputs, \{layer: activity\}\)"):
+        probe.jax(3, inputs=X)  # pyright: ignore[reportArgumentType]
+    words = r"the function gives ndarray\n.*\(outputs, \{layer: activity\}\)"
+    with probe.jax(lambda params, x: x, inputs=X) as seen, pytest.raises(fs.BadInput, match=words):
+        seen.step(None)
+    with probe.jax(activities, inputs=X) as seen:
+        with pytest.raises(fs.BadInput, match=r"inside a function that JAX is tracing\n.*\n.*outside jit"):
+            jax.jit(seen.step)(start())
+        with pytest.raises(fs.BadInput, match=r"nothing recorded by this open probe: 0 steps.*\n.*\n.*step\(params\)"):
+            _ = seen.trajectory
+    words = r"layer 'h' has shape \(3, 4\), for 4 inputs\n.*first axis"
+    with probe.jax(lambda params, x: (x, {"h": x.T}), inputs=X) as seen, pytest.raises(fs.BadInput, match=words):
+        seen.step(None)
+    sizes = iter([3, 2])
+    with probe.jax(lambda params, x: (x, {"h": x[:, : next(sizes)]}), inputs=X) as seen:
+        seen.step(None)
+        with pytest.raises(fs.BadInput, match=r"layer 'h' has 2 units at time 1, and had 3\n"):
+            seen.step(None)
+    assert seen.trajectory.times.tolist() == [0]
+
+
+HIDDEN = {"h": np.random.default_rng(1).random((3, 4, 5))}
+
+
+def test_arrays_without_outputs_or_inputs(tmp_path):
+    found = probe.arrays([0, 0.5, 2], HIDDEN)
+    assert list(found) == ["distance", "cosine"]
+    assert found["distance"].shape == (3, 1, 6)
+    assert found.provenance["input_gap"] is None
+    found.save(tmp_path / "found.nc")
+    loaded = fs.Trajectory.load(tmp_path / "found.nc")
+    np.testing.assert_array_equal(loaded["cosine"], found["cosine"])
+    assert loaded.coordinates["pair"].tolist() == ["0-1", "0-2", "0-3", "1-2", "1-3", "2-3"]
+    assert loaded.times.tolist() == [0, 0.5, 2]
+    flattened = probe.arrays([0, 0.5, 2], {"h": HIDDEN["h"].reshape(3, 4, 5, 1)})
+    np.testing.assert_array_equal(flattened["distance"], found["distance"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"times": [0, 2, 1]}, r"times = .*\n.*increasing\n.*sort"),
+        ({"times": [0, 1]}, r"hidden\['h'\] has shape \(3, 4, 5\), for 2 times\n.*\(time, sample, unit\)"),
+        ({"hidden": HIDDEN["h"]}, r"hidden is ndarray\n.*\{layer: \(time, sample, unit\)\}"),
+        ({"hidden": {}}, r"hidden is dict\n"),
+        ({"hidden": {**HIDDEN, "k": np.ones((3, 2, 5))}}, r"2 samples in 'k', and 4 in 'h'\n.*the same samples"),
+        ({"outputs": np.ones((3, 5, 1))}, r"5 samples in 'outputs', and 4 in 'h'"),
+        ({"inputs": X[:3]}, r"3 inputs, and activities of 4 samples\n"),
+        ({"observe": "output"}, r"observe 'output' without outputs\n.*\n.*give outputs="),
+        ({"observe": "loss", "outputs": np.ones((3, 4, 2))}, r"observe 'loss' without targets"),
+        (
+            {"targets": Y[:, :1], "outputs": np.ones((3, 4, 2))},
+            r"targets of shape \(4, 1\), and outputs of shape \(4, 2",
+        ),
+        ({"inputs": X * 0}, r"inputs 0 and 1 of pair \(0, 1\) are the same"),
+    ],
+)
+def test_wrong_arrays_are_refused_with_words(change, words):
+    with pytest.raises(fs.BadInput, match=words):
+        probe.arrays(**{"times": [0, 1, 2], "hidden": HIDDEN, **change})
+
+
+def test_without_torch_all_else_works_and_the_words_say_how_to_get_it():
+    code = """
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+from festina import BadInput, probe
+assert probe.arrays([0], {"h": [[[0.0], [2.0]]]})["distance"].item() == 4
+for ask in (lambda: probe.torch(None, inputs=[[0.0], [1.0]]), lambda: probe.layers(None)):
+    try:
+        ask()
+    except BadInput as error:
+        assert error.do == 'pip install "festina[torch]"', error.do
+        assert error.seen.startswith("torch cannot be imported")
+    else:
+        raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_torch_is_loaded_only_when_it_is_asked_for():
+    arrays = "probe.arrays([0], {'h': [[[0.0], [2.0]]]})"
+    code = f"import sys; from festina import probe; {arrays}; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
