@@ -206,3 +206,17 @@ def bare(*only, labels=True):
     if not only:
         return trained
     return fs.Trajectory(trained.times, {name: trained[name] for name in only}, AXES, "simulate")
+
+
+def test_kinds_beyond_the_most_are_one(handmade):
+    trained = handmade[-1]
+    everything, fewer = purity(trained), purity(trained, most_kinds=2)
+    assert list(fewer.kind.values)[-1] == "other"
+    kept = [kind for kind in fewer.kind.values if kind != "other"]
+    assert len(kept) == 2
+    np.testing.assert_allclose(fewer.share.sel(kind=kept), everything.share.sel(kind=kept))
+    np.testing.assert_allclose(fewer.share.sum("kind"), 1)
+    least = everything.share.sum(("seed", "layer", "time"))
+    assert least.sel(kind=kept).min() >= least.drop_sel(kind=kept).max()
+    for name in ("all_on", "pure", "split", "dead", "count", "switched"):
+        np.testing.assert_allclose(fewer[name], everything[name])

@@ -1,5 +1,7 @@
 """Recording gates, the exact twin, and the frozen one."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -84,6 +86,32 @@ def test_the_twin_as_a_gated_net_learns_like_the_network(name):
     np.testing.assert_allclose(fs.simulate(twin, observe="outputs")["outputs"][0], trained["outputs"][1], atol=1e-12)
 
 
+def changed(trained, times=slice(None), **values):
+    """A recording with other values, or with fewer times, as an interrupted run has."""
+    every = {name: (values.get(name, trained[name]))[:, times] for name in trained}
+    return fs.Trajectory(
+        trained.times[times], every, trained.axes, trained.source, trained.provenance, trained.coordinates
+    )
+
+
+def test_the_twin_is_compared_with_what_was_recorded():
+    trained = fs.gates.record(setup(NETS["relu"]), 1, observe="outputs")
+    size = np.abs(trained["outputs"]).max()
+    off = fs.gates.replay(changed(trained, outputs=trained["outputs"] + 0.5 * size))
+    assert 0.3 < off.errors.max() <= 0.5
+    assert fs.gates.replay(changed(trained, loss=trained["loss"] * 1.1)).error > 0.05
+    assert fs.gates.replay(changed(trained, gates=~trained["gates"])).flipped.min() == 1
+
+
+def test_interrupted_recordings_are_replayed_as_far_as_they_go():
+    trained = fs.gates.record(setup(NETS["relu"]), 1, observe="outputs")
+    short = changed(trained, slice(7))
+    found = fs.gates.replay(short)
+    assert found.errors.shape == (1, 7)
+    assert found.error < 1e-13
+    assert fs.gates.freeze(short, clusters=2, method="as_printed").trajectory["loss"].shape == (1, 7)
+
+
 def test_gates_that_switch_between_records_are_missed_by_the_schedule_alone():
     net = NETS["relu"]
     rare = fs.gates.record(setup(net, EVERY_STEP[::8]), 1, observe="outputs")
@@ -93,10 +121,10 @@ def test_gates_that_switch_between_records_are_missed_by_the_schedule_alone():
     assert np.abs(held - rare["outputs"]).max() > 1e-3
 
 
-def learned(net=None, seeds=2, **options):
-    start = fs.inits.SmallRandom(1e-2 if net is None else 0.2)
+def learned(net=None, seeds=2, task=CONTEXTS, start=None, **options):
+    start = fs.inits.SmallRandom(start or (1e-2 if net is None else 0.2))
     net = net or fs.nets.MLP(32)
-    work = fs.Setup(CONTEXTS, net, start, fs.rules.GradientDescent(0.1), times=np.linspace(0, 60, 13))
+    work = fs.Setup(task, net, start, fs.rules.GradientDescent(0.1), times=np.linspace(0, 60, 13))
     return fs.gates.record(work, seeds, **options)
 
 
@@ -123,19 +151,41 @@ def test_the_elbow_is_the_smallest_number_of_gates_that_does_as_well():
     assert table.attrs["chosen"] == 3
 
 
+def test_the_elbow_goes_past_gates_that_are_off_everywhere():
+    """Gates of single samples: one gate for all of them is on for none."""
+    work = fs.Setup(
+        fs.tasks.from_arrays(np.eye(6), np.eye(6)), fs.nets.MLP(24), fs.inits.SmallRandom(0.05),
+        fs.rules.GradientDescent(0.3), times=np.linspace(0, 60, 5),
+    )  # fmt: skip
+    trained = fs.gates.record(work, 1, observe=("outputs", "similarity"))
+    first = fs.gates.find(trained, 1)
+    if first.gates.any():
+        pytest.fail("this start was chosen for a first gate that is off everywhere")
+    table = fs.gates.elbow(trained, (1, 2))
+    assert table.pathways[0] == 0
+    np.testing.assert_allclose(table.error[0], np.mean(trained["outputs"] ** 2))
+
+
 def test_layers_of_gates_are_joined_where_both_are_on():
     trained = learned(fs.nets.MLP((12, 10)), seeds=1)
     founds = [fs.gates.find(trained, 2, layer=layer) for layer in (1, 2)]
     twin = fs.gates.freeze(trained, founds)
-    inner = [edge for edge in twin.net.edges if edge[0].startswith("layer 1") and edge[1].startswith("layer 2")]
-    gates = twin.net.node_gates
-    for source, target in inner:
-        assert np.any(np.asarray(gates[source]) * np.asarray(gates[target]))
+    assert twin.net.graph.inputs == ("inputs",)
+    assert twin.net.graph.outputs == ("outputs",)
+    # One gate of the first layer meets none of the second, and none of that meets another.
+    parts = np.zeros((4, 12))
+    parts[0, :6], parts[1, 6:9], parts[2, :3], parts[3, 9:] = 1, 1, 1, 1
+    apart = [dataclasses.replace(found, centroids=parts[2 * k : 2 * k + 2]) for k, found in enumerate(founds)]
+    net = _layered(apart, 5, None)
+    assert (net.graph.inputs, net.graph.outputs, len(net.graph.hidden)) == (("inputs",), ("outputs",), 2)
+    with pytest.raises(fs.BadInput, match="no common sample"):
+        _layered([apart[0], dataclasses.replace(founds[1], centroids=parts[[3, 3]])], 5, None)
     assert twin.trajectory["loss"][0, -1] < 0.9 * twin.trajectory["loss"][0, 0]
     assert dict(_layered(founds, 5, range(4)).nodes)["inputs"] == 4
 
 
 OTHER = fs.tasks.xor(0.7)
+OTHER_ORDER = fs.tasks.from_arrays(CONTEXTS.x[::-1], CONTEXTS.y[::-1])
 BAD = {
     "no relu": (lambda: fs.gates.record(setup(fs.nets.MLP(4, "tanh"))), "MLP with tanh do not switch", "one of"),
     "linear": (lambda: fs.simulate(setup(fs.nets.DeepLinear(4)), observe="gates"), "DeepLinear do not switch", ""),
@@ -153,6 +203,18 @@ BAD = {
     ),
     "other data, frozen": (
         lambda: fs.gates.freeze(fs.gates.record(setup(NETS["relu"])), task=OTHER), "other samples", "the task of",
+    ),
+    "gates of other data": (
+        lambda: fs.gates.freeze(learned(seeds=1), fs.gates.find(learned(seeds=1, task=OTHER_ORDER), 2)),
+        "found on other samples", "of the recording",
+    ),
+    "a number for gates": (lambda: fs.gates.freeze(learned(seeds=1), 4), "found is int", "what gates.find returns"),
+    "arrays for gates": (lambda: fs.gates.freeze(learned(seeds=1), [np.ones(12)]), "list of ndarray", "gates.find"),
+    "clusters of no layer": (lambda: fs.gates.freeze(learned(seeds=1), clusters=[4, 4]), "[4, 4]", "1 hidden layers"),
+    "an elbow of one number": (lambda: fs.gates.elbow(learned(seeds=1), 4), "clusters = 4", "several numbers"),
+    "an elbow of none": (lambda: fs.gates.elbow(learned(seeds=1), []), "clusters = []", "several numbers"),
+    "a law that does not fit": (
+        lambda: fs.gates.freeze(learned(seeds=1, start=[1e-2, 1e-2]), clusters=2), "the network's own", "one for each",
     ),
     "a graph with biases": (
         lambda: fs.gates.replay(fs.gates.record(setup(NETS["biases"]))).setup(), "with biases", "without",

@@ -200,9 +200,11 @@ def _diverged(
             weights = jax.tree.map(lambda leaf: leaf[failure.seed : failure.seed + 1], weights)
             rate = _run.largest_stable_rate(setup, seeds[failure.seed], view, weights, failure.time)
     if rate is None:
-        error = Diverged(
-            seen, "a run that stays finite", "lower the learning rate, the tolerances or the initial weights"
-        )
+        do = "lower the learning rate, the tolerances or the initial weights"
+        if not isinstance(setup.rule, Discrete) and getattr(setup.net, "off_slope", None) is not None:
+            # Where units switch, the flow has kinks, which no step is short enough for.
+            do = "raise rtol and atol of the flow, or use rules.GradientDescent(lr): a net whose units switch has kinks"
+        error = Diverged(seen, "a run that stays finite", do)
     else:
         error = Diverged(
             seen, f"lr below about {rate:.3g} (estimated from slower runs), not {setup.rule.lr:g}",

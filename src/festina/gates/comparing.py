@@ -83,7 +83,7 @@ def compare(
     return found
 
 
-def learning_times(trained: Mapping[str, Trajectory], fractions: Any = (0.5, 0.1, 0.01)) -> Any:
+def learning_times(trained: Mapping[str, Trajectory] | Trajectory, fractions: Any = (0.5, 0.1, 0.01)) -> Any:
     """When each of several networks has learned; an `xarray.Dataset` over candidates and fractions of the first loss.
 
     `time_to` is the mean over seeds, infinite if one of them never comes to the fraction; `reached` is the share of
@@ -91,7 +91,7 @@ def learning_times(trained: Mapping[str, Trajectory], fractions: Any = (0.5, 0.1
     """
     import xarray
 
-    named = _named(trained)
+    named = _named({"candidate": trained} if isinstance(trained, Trajectory) else trained)
     levels = np.atleast_1d(real_array(fractions, "fractions", ndim=(0, 1)))
     if not len(levels) or (levels <= 0).any() or (levels >= 1).any():
         raise BadInput(f"fractions = {fractions}", "shares of the first loss between 0 and 1", "give (0.5, 0.1, 0.01)")
@@ -161,9 +161,14 @@ def geometry(h: Any, other: Any, *, similarity: bool = False) -> Any:
     kept; NaN where a representation has all samples equally far apart.
     """
     pair = [_contrasts(_products(value, name, similarity)) for name, value in (("h", h), ("other", other))]
-    if pair[0].shape[-1] != pair[1].shape[-1]:
+    leading = [part.shape[:-1] for part in pair]
+    if pair[0].shape[-1] != pair[1].shape[-1] or (all(leading) and leading[0] != leading[1]):
         shapes = " and ".join(str(np.shape(value)) for value in (h, other))
-        raise BadInput(f"representations of shapes {shapes}", "the same samples in both", "compare them on one task")
+        raise BadInput(
+            f"representations of shapes {shapes}",
+            "the same samples, and leading axes, in both",
+            "compare them on one task",
+        )
     found = np.sum(pair[0] * pair[1], axis=-1)
     return float(found) if found.ndim == 0 else found
 

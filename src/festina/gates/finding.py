@@ -42,11 +42,15 @@ def find(
 
     What is found is a sequence of gates; `find(trained).net(width=100)` is the gated net that has them.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise UnknownName.among("method", method, METHODS)
     by, starts = METHODS[method]
     starts = starts if n_init is None else whole(n_init, "n_init")
-    options = {"layer": layer, "n_init": starts, "seed": whole(seed, "seed", least=0), "learned": learned}
+    if whole(seed, "seed", least=0) >= 2**32:
+        raise BadInput(f"seed = {seed}", "a seed of k-means, below 2³²", "give a smaller one")
+    if positive(learned, "learned") > 1:
+        raise BadInput(f"learned = {learned}", "a share of the first loss, at most 1", "give learned=0.99")
+    options = {"layer": layer, "n_init": starts, "seed": seed, "learned": learned}
     seen = recording(trained).of_layer(layer)
     rows, weights = _all_rows(seen) if method == "as_printed" else _rows_of_weight(seen, learned)
     known = distinct(rows, weights, seen.samples)
@@ -74,8 +78,6 @@ def _all_rows(seen: Recording) -> tuple[np.ndarray, None]:
 
 def _rows_of_weight(seen: Recording, learned: float) -> tuple[np.ndarray, np.ndarray]:
     """Patterns of units that are on somewhere, once learning has begun, and their share of the layer at that time."""
-    if positive(learned, "learned") > 1:
-        raise BadInput(f"learned = {learned}", "a share of the first loss, at most 1", "give learned=0.99")
     begun = seen.after_start(learned)
     if not begun.any():
         times = len(seen.times)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import BadInput
+from .._noun import whole
 from .._setup import Setup, Task
 from .._simulate import simulate
 from .._trajectory import Trajectory
@@ -18,7 +18,7 @@ from ..inits import Given
 from ..nets.gated import Gated
 from .comparing import compare
 from .finding import Found, find
-from .recording import recording
+from .recording import recording, same_samples
 
 CLOSE = 1.25  # an error within this factor of the smallest counts as small
 SEEN = ("loss", "outputs", "similarity")  # what a twin is compared by
@@ -83,6 +83,13 @@ def freeze(
     """
     seen = recording(trained, least=2, task=task)
     founds = _of_every_layer(trained, found, clusters, method)
+    for one in founds:
+        if not same_samples(one.task, seen.task):
+            raise BadInput(
+                f"gates of layer {one.layer} that were found on other samples",
+                "gates found on the task of the recording: a gate belongs to a sample",
+                "find them in this recording: gates.find(trained)",
+            )
     law = seen.setup.init if init is None else init
     if isinstance(law, Given):
         raise BadInput("a network that started from Given weights", "a law for the twin's start", "give init=…")
@@ -90,6 +97,13 @@ def freeze(
     if len(founds) > 1 and training != "joint":
         raise BadInput(f"training = {training!r} with {len(founds)} hidden layers", '"joint"', "leave training out")
     setup = seen.setup.replace(net=net, init=law)
+    try:
+        setup.weights(0)
+    except BadInput as misfit:
+        if init is not None:
+            raise
+        do = "give init=…, for example inits.SmallRandom(1e-3)"
+        raise BadInput(f"the network's own {law!r} for the twin: {misfit.seen}", misfit.needed, do) from None
     twin = simulate(setup, [int(seed) for seed in seen.seeds], SEEN, progress=progress)
     return Frozen(founds, setup, twin, compare(_with_outputs(trained, progress), {"frozen twin": twin}))
 
@@ -102,13 +116,16 @@ def elbow(
     layer: int = 1,
     width: Any = "share",
     sees: Any = None,
-    **options: Any,
+    n_init: int | None = None,
+    seed: int = 0,
+    learned: float = 0.99,
+    progress: bool | None = None,
 ) -> Any:
     """How close frozen twins with 1, 2, … gates come to a network of one hidden layer; an `xarray.Dataset`.
 
     `error` (clusters) is the mean square difference of outputs, `pathways` the number of different gates that are on
-    for some sample. attrs["chosen"] is the smallest number whose error is within 25 % of the smallest of all. `options`
-    are those of `find`.
+    for some sample; where there is none, the twin's outputs are 0. attrs["chosen"] is the smallest number whose error
+    is within 25 % of the smallest of all. `n_init`, `seed` and `learned` are those of `find`.
     """
     import xarray
 
@@ -116,20 +133,22 @@ def elbow(
         raise BadInput(
             "an elbow for a network of several hidden layers", "one hidden layer", "choose clusters for each layer"
         )
+    listed = list(clusters) if isinstance(clusters, Iterable) and not isinstance(clusters, str) else []
+    if not listed:
+        raise BadInput(f"clusters = {clusters!r}", "several numbers of gates to try", "give clusters=range(1, 8)")
+    counts = [whole(count, "clusters") for count in listed]
     # The network itself need not be trained again for every number of gates.
-    reference = _with_outputs(trained, False)
-    counts = list(clusters)
-    twins = [
-        freeze(reference, find(trained, k, method, layer=layer, **options), width=width, sees=sees, progress=False)
-        for k in counts
-    ]
-    errors = np.array([twin.error for twin in twins])
+    reference = _with_outputs(trained, progress)
+    errors, pathways = np.zeros(len(counts)), np.zeros(len(counts), int)
+    for k, count in enumerate(counts):
+        found = find(trained, count, method, layer=layer, n_init=n_init, seed=seed, learned=learned)
+        if found.gates.any():
+            errors[k] = freeze(reference, found, width=width, sees=sees, progress=progress).error
+            pathways[k] = len(found.pathways())
+        else:
+            errors[k] = np.mean(reference["outputs"] ** 2)
     table = xarray.Dataset(
-        {
-            "error": ("clusters", errors),
-            "pathways": ("clusters", [len(twin.found[0].pathways()) for twin in twins]),
-        },
-        coords={"clusters": counts},
+        {"error": ("clusters", errors), "pathways": ("clusters", pathways)}, coords={"clusters": counts}
     )
     return table.assign_attrs(chosen=int(counts[int(np.argmax(errors <= CLOSE * errors.min()))]), method=method)
 
@@ -139,9 +158,16 @@ def _of_every_layer(trained: Trajectory, found: Any, clusters: Any, method: str)
     if found is None:
         counts = clusters if isinstance(clusters, Sequence) else [clusters] * len(layers)
         if len(counts) != len(layers):
-            raise BadInput(f"clusters = {clusters}", f"one number, or one for each of {len(layers)} layers", "mend it")
+            do = f"give clusters=4, or {len(layers)} numbers"
+            raise BadInput(f"clusters = {clusters}", f"one number, or one for each of {len(layers)} hidden layers", do)
         return tuple(find(trained, k, method, layer=layer) for k, layer in zip(counts, layers, strict=True))
-    founds = (found,) if isinstance(found, Found) else tuple(found)
+    founds = (found,) if isinstance(found, Found) else tuple(found) if isinstance(found, (list, tuple)) else ()
+    if not founds or not all(isinstance(one, Found) for one in founds):
+        raise BadInput(
+            f"found is {type(found).__name__}" + (f" of {type(founds[0]).__name__}" if founds else ""),
+            "what gates.find returns, or one of these for each hidden layer",
+            "give gates.find(trained), or clusters=4 by name",
+        )
     if [one.layer for one in founds] != list(layers):
         raise BadInput(
             f"gates of the hidden layers {[one.layer for one in founds]}",
@@ -159,15 +185,34 @@ def _layered(founds: Sequence[Found], width: Any, sees: Any) -> Gated:
     ]
     nodes = {name: pathway["width"] for level in levels for name, pathway in level.items()}
     gates = {name: pathway["on"] for level in levels for name, pathway in level.items()}
-    passes = functools.reduce(np.multiply, [np.any([p["on"] for p in level.values()], axis=0) for level in levels])
-    edges = [("inputs", name) for name in levels[0]]
+    # What reaches each gate of a layer, and what of it goes on to the output, sample by sample.
+    reaching: dict[str, Any] = {name: gates[name] != 0 for name in levels[0]}
     for before, after in itertools.pairwise(levels):
-        edges += [(one, other) for one in before for other in after if np.any(gates[one] * gates[other] * passes)]
-    edges += [(name, "outputs") for name in levels[-1]]
+        reached = np.any([reaching[name] for name in before], axis=0)
+        reaching |= {name: (gates[name] != 0) & reached for name in after}
+    leaving: dict[str, Any] = {name: reaching[name] for name in levels[-1]}
+    for before, after in itertools.pairwise(levels[::-1]):
+        left = np.any([leaving[name] for name in before], axis=0)
+        leaving |= {name: reaching[name] & left for name in after}
+    live = {name for name, samples in leaving.items() if samples.any()}
+    if not live:
+        raise BadInput(
+            "gates of neighbouring layers that are on for no common sample",
+            "a path that is open for some sample",
+            "find more gates in each layer",
+        )
+    edges = [("inputs", name) for name in levels[0] if name in live]
+    for before, after in itertools.pairwise(levels):
+        edges += [(one, other) for one in before for other in after if np.any(leaving[one] & leaving[other])]
+    edges += [(name, "outputs") for name in levels[-1] if name in live]
     return Gated(
-        {"inputs": None if columns is None else len(columns), **nodes, "outputs": None},
+        {
+            "inputs": None if columns is None else len(columns),
+            **{name: size for name, size in nodes.items() if name in live},
+            "outputs": None,
+        },
         edges,
-        node_gates=gates,
+        node_gates={name: gate for name, gate in gates.items() if name in live},
         inputs=None if columns is None else {"inputs": columns},
     )
 
@@ -177,4 +222,4 @@ def _with_outputs(trained: Trajectory, progress: bool | None) -> Trajectory:
     if all(name in trained for name in SEEN):
         return trained
     seeds = [int(seed) for seed in trained.coordinates["seed"]]
-    return simulate(trained.setup, seeds, (*SEEN, "gates"), progress=progress)
+    return simulate(recording(trained).setup, seeds, (*SEEN, "gates"), progress=progress)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import BadInput, UnknownName
-from .._noun import positive
+from .._noun import positive, whole
 from .._trajectory import Trajectory
 from .recording import Recording, recording
 
@@ -15,7 +15,7 @@ BEGUN = 0.99  # of the first loss: a network that has come to it has begun to le
 STATES = np.frombuffer(b"01x", np.uint8)  # off, on and split, as letters
 
 
-def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01) -> Any:
+def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01, most_kinds: int = 250) -> Any:
     """How the weight of a ReLU network is shared among kinds of gates over time; an `xarray.Dataset`.
 
     The kind of a unit has one letter for each value of the label, in their order: 1 where it is on for all samples with
@@ -25,6 +25,7 @@ def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01) 
     Args:
         label: a label of the task, such as "context" or "item".
         small: units above this share of the largest of their layer are strong.
+        most_kinds: how many kinds, and votes, to list; those with least weight over all times become "other".
 
     All variables have the axes (seed, layer, time), and the hidden layers count from 1:
 
@@ -46,27 +47,28 @@ def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01) 
     values, counts, sizes = _counts(seen, label)
     if (small := positive(small, "small", zero=True)) >= 1:
         raise BadInput(f"small = {small:g}", "a share of the largest unit, below 1", "give small=0.01")
-    kind, kinds = _words(np.where(counts == sizes, 1, np.where(counts == 0, 0, 2)))
-    vote, votes = _words(np.where(2 * counts > sizes, 1, 0))
-    ones, split = np.array([name.count("1") for name in kinds]), np.array(["x" in name for name in kinds])
+    whole_on, most = counts == sizes, whole(most_kinds, "most_kinds")
+    split, ones = (~whole_on & (counts > 0)).any(axis=-1), whole_on.sum(axis=-1)
+    weights = np.concatenate([_weight(seen.of_layer(layer).size) for layer in seen.layers], axis=-1)
+    kind, kinds = _fewer(*_words(np.where(whole_on, 1, np.where(counts == 0, 0, 2))), weights, most)
+    vote, votes = _fewer(*_words(np.where(2 * counts > sizes, 1, 0)), weights, most)
     begun, start = _beginning(seen)
-    all_on = (counts == sizes).all(axis=-1)
+    all_on, dead = whole_on.all(axis=-1), (counts == 0).all(axis=-1)
     found: dict[str, list[np.ndarray]] = {}
     for layer in seen.layers:
         of, own = seen.layer == layer, seen.of_layer(layer)
         weight = _weight(own.size)
-        share = _shared(weight, kind[..., of], len(kinds))
         strong = own.size > small * own.size.max(axis=-1, keepdims=True)
         first, large = _at(own.packed, start), _at(strong & all_on[..., of], start)
         began = (weight * large).sum(axis=-1)
         kept = (weight * (large & all_on[..., of])).sum(axis=-1)
         parts = {
-            "share": share,
-            "all_on": share[..., ones == len(values)].sum(axis=-1),
-            "pure": share[..., ~split & (ones > 0)].sum(axis=-1),
-            "split": share[..., split].sum(axis=-1),
-            "dead": share[..., ~split & (ones == 0)].sum(axis=-1),
-            "count": np.stack([share[..., ~split & (ones == k)].sum(axis=-1) for k in range(len(values) + 1)], axis=-1),
+            "share": _shared(weight, kind[..., of], len(kinds)),
+            "all_on": (weight * all_on[..., of]).sum(axis=-1),
+            "pure": (weight * (~split & ~dead)[..., of]).sum(axis=-1),
+            "split": (weight * split[..., of]).sum(axis=-1),
+            "dead": (weight * dead[..., of]).sum(axis=-1),
+            "count": _shared(weight * ~split[..., of], ones[..., of], len(values) + 1),
             "majority": _shared(weight, vote[..., of], len(votes)),
             "strong": strong.sum(axis=-1),
             "distinct": _each(lambda packed, kept: len(set(map(bytes, packed[kept]))), own.packed, strong),
@@ -126,6 +128,17 @@ def _words(states: np.ndarray) -> tuple[np.ndarray, list[str]]:
 
     order = sorted(range(len(words)), key=rank)
     return np.argsort(order)[number.reshape(states.shape[:-1])], [words[k] for k in order]
+
+
+def _fewer(number: np.ndarray, words: list[str], weights: np.ndarray, most: int) -> tuple[np.ndarray, list[str]]:
+    """The words with most weight over all units and times; all others as one, "other", the last."""
+    if len(words) <= most:
+        return number, words
+    total = np.bincount(number.ravel(), weights.ravel(), len(words))
+    kept = np.sort(np.argsort(-total, kind="stable")[:most])
+    place = np.full(len(words), most)
+    place[kept] = np.arange(most)
+    return place[number], [*(words[k] for k in kept), "other"]
 
 
 def _weight(size: np.ndarray) -> np.ndarray:

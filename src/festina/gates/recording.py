@@ -19,7 +19,7 @@ def record(
     setup: Setup,
     seeds: int | Sequence[int] = 1,
     times: Any = None,
-    observe: str | Iterable[str] = (),
+    observe: str | Iterable[str] | None = None,
     *,
     progress: bool | None = None,
 ) -> Trajectory:
@@ -32,7 +32,7 @@ def record(
     if not isinstance(setup, Setup):
         raise BadInput(f"setup is {setup!r}", "a Setup", "build one: festina.Setup(task, net, init, rule)")
     chosen = setup if times is None else setup.replace(times=times)
-    others = (observe,) if isinstance(observe, str) else tuple(observe)
+    others = (observe,) if isinstance(observe, str) else tuple(observe or ())
     return simulate(chosen, seeds, ("gates", *others), progress=progress)
 
 
@@ -97,6 +97,8 @@ def recording(trained: Any, *, least: int = 1, task: Task | None = None) -> Reco
             "record more: gates.record(setup, times=[…])",
         )
     setup = trained.setup
+    if len(trained.times) != len(setup.times):  # of a run that was interrupted
+        setup = setup.replace(times=trained.times)
     if isinstance(setup.task, TaskSequence):
         raise BadInput("gates recorded over a sequence of tasks", "one task", "record each task by itself")
     if task is not None and not same_samples(task, setup.task):

@@ -33,19 +33,22 @@ MOST_NODES = 64  # of a twin drawn as a graph: one for every history of a unit
 class Replay:
     """A trained twin with the gates of the ReLU network at every step.
 
-    `errors` (seed, time) are the largest differences between the outputs of the two, in units of the largest output
-    of all recorded times; `error` is the largest of them. `flipped` (seed, time) is the share of recorded gates that
-    came out otherwise when the network was trained again beside its twin: 0, or a few that sit at the threshold.
+    `errors` (seed, time) are the largest differences between outputs of the twin and recorded ones, in units of the
+    largest output; where outputs were not recorded, those of the network as it was trained again beside its twin.
+    `loss_errors` (seed, time) are differences from the recorded loss, in units of the first. `error` is the largest of
+    all. `flipped` (seed, time) is the share of recorded gates that came out otherwise in the second training: 0 where
+    it repeats the first bit for bit, and a few gates at their threshold where it does so to rounding.
     """
 
     trajectory: Trajectory  # of the twin
     errors: np.ndarray
+    loss_errors: np.ndarray
     flipped: np.ndarray
     recording: Recording
 
     @property
     def error(self) -> float:
-        return float(self.errors.max())
+        return float(max(self.errors.max(), self.loss_errors.max()))
 
     def setup(self, seed: int = 0) -> Setup:
         """The twin of one seed as a setup of its own: a `Gated` net with a node for all units of one history of gates.
@@ -60,15 +63,16 @@ class Replay:
         times = self.trajectory.times
         return (
             f"Replay({len(self.errors)} seeds, {len(times)} times {times[0]:g} … {times[-1]:g}: "
-            f"largest difference of outputs {self.error:.2g}, gates that came out otherwise {self.flipped.max():.2g})"
+            f"largest difference of outputs {self.errors.max():.2g}, of the loss {self.loss_errors.max():.2g}, "
+            f"gates that came out otherwise {self.flipped.max():.2g})"
         )
 
 
 def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | None = None) -> Replay:
     """Train the gated linear twin of a recorded ReLU network, with the network's gates at every step.
 
-    The network is trained again from its setup, its twin beside it, under the same rule and from the same weights. A
-    `task`, if given, must be the one of the recording.
+    The network is trained again from its setup, its twin beside it, under the same rule and from the same weights, and
+    the twin is compared with what was recorded. A `task`, if given, must be the one of the recording.
     """
     seen = recording(trained, least=2, task=task)
     seeds = tuple(int(seed) for seed in seen.seeds)
@@ -84,8 +88,10 @@ def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | No
         {"setup": trained.provenance["setup"], "note": "the twin of a ReLU network, with its gates at every step"},
         {"seed": seen.seeds},
     )
+    if "outputs" in trained:
+        outputs = trained["outputs"]
     errors = np.abs(twins - outputs).max(axis=(-2, -1)) / np.abs(outputs).max()
-    return Replay(trajectory, errors, flipped, seen)
+    return Replay(trajectory, errors, np.abs(loss - seen.loss) / seen.first_loss[:, None], flipped, seen)
 
 
 def _beside(setup: Setup) -> Setup:

@@ -57,6 +57,8 @@ def pathways_as_graph(pathways: Iterable[Any], training: str) -> dict[str, Any]:
 
 
 def _checked_pathway(pathway: Any, number: int) -> dict[str, Any]:
+    if isinstance(pathway, np.ndarray):
+        pathway = {"on": pathway}
     if not isinstance(pathway, Mapping):
         raise BadInput(
             f"pathway {number} is {pathway!r}", "a dict", 'give {"on": {"context": [0]}, "width": 8} for each pathway'

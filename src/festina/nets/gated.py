@@ -208,7 +208,7 @@ class Gated(Net):
 
     @classmethod
     def pathways(cls, pathways: Iterable[Any], *, training: str = "joint") -> Gated:
-        """Chains of layers side by side, one per pathway. Each is a dict of
+        """Chains of layers side by side, one per pathway. Each is an array (its gate over samples), or a dict of
 
         - `on`: the gate of the pathway (default: always on);
         - `width`: its hidden width, or a tuple of them (default 32);
