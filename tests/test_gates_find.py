@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import tracemalloc
 import types
 from collections import Counter
 
@@ -289,6 +290,14 @@ BAD = {
         lambda: implementable_patterns(one_hots(3, 3), most=100), "one unit can make at least", "at most 100",
         "take fewer samples",
     ),
+    "1100 samples": (
+        lambda: implementable_patterns(drawn((1100, 20)), most=1000), "one unit can make at least", "at most 1000",
+        "take fewer samples",
+    ),
+    "bias in words": (
+        lambda: implementable(ON["110"], TASK, bias="no"), "bias = 'no'", "True or False", "the unit has a bias",
+    ),
+    "bias of patterns": (lambda: implementable_patterns(TASK, bias=1), "bias = 1", "True or False", "has a bias"),
     "just too many patterns": (
         lambda: implementable_patterns(one_hots(3, 3), most=229), "one unit can make", "at most 229", "raise most=",
     ),
@@ -307,6 +316,10 @@ def test_bad_input_is_refused_in_three_parts(case):
 def one_hots(items, contexts):
     x = [np.r_[np.eye(items)[i], np.eye(contexts)[c]] for c in range(contexts) for i in range(items)]
     return fs.tasks.from_arrays(x, x)
+
+
+def drawn(shape, seed=0, offset=0.0):
+    return fs.tasks.from_arrays(offset + np.random.default_rng(seed).normal(size=shape), np.ones((shape[0], 1)))
 
 
 def random_task(seed):
@@ -355,6 +368,96 @@ def test_counts_of_item_and_context_inputs(items, contexts, count):
     """The counts are those of the acyclic orientations of a complete bipartite graph, poly-Bernoulli numbers."""
     listed = implementable_patterns(one_hots(items, contexts))
     assert len(listed) == count == len(np.unique(listed, axis=0))
+
+
+@pytest.mark.parametrize("along", ["all", "inputs", "samples"])
+@pytest.mark.parametrize("power", [-6, 6])
+def test_scales_leave_the_counts_of_patterns(power, along):
+    x = np.asarray(one_hots(3, 2).x)
+    scales = {"all": 10.0**power, "inputs": np.logspace(0, power, 5), "samples": np.logspace(0, power, 6)[:, None]}
+    assert len(implementable_patterns(fs.tasks.from_arrays(x * scales[along], x))) == 46
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("offset", [1e2, 1e4, 1e6, 1e10])
+def test_an_offset_leaves_the_patterns_of_a_unit_with_a_bias(offset, seed):
+    """On a line those of thresholds, both ways: 2 n. In a plane 2 (1 + 5 + 10) for 6 samples in general position."""
+    task = drawn((6, 1), seed, offset)
+    x = np.asarray(task.x)[:, 0]
+    thresholds = {bytes(side) for edge in [-np.inf, *x] for side in (x > edge, x <= edge)}
+    listed = implementable_patterns(task, bias=True)
+    assert {bytes(row) for row in listed} == thresholds
+    assert len(listed) == 12
+    for pattern in listed:
+        weights = witness(pattern, task, bias=True)
+        assert weights is not None
+        assert np.array_equal(x * weights[0] + weights[1] > 0, pattern)
+    by_hand = fs.tasks.from_arrays(np.column_stack([x, np.ones(6)]), np.ones((6, 1)))
+    assert np.array_equal(implementable_patterns(by_hand), listed)
+    assert len(implementable_patterns(drawn((6, 2), seed, offset), bias=True)) == 32
+
+
+def test_a_count_far_from_zero_is_split_anywhere():
+    task = fs.tasks.from_arrays(1e7 + np.arange(4.0)[:, None], np.ones((4, 1)))
+    assert implementable([0, 1, 1, 1], task, bias=True)
+    assert not implementable([0, 1, 0, 1], task, bias=True)
+    assert len(implementable_patterns(task, bias=True)) == 8
+
+
+@pytest.mark.parametrize("apart", [1e-3, 1e-7, 1e-9])
+def test_samples_that_nearly_agree_are_told_apart_by_a_witness(apart):
+    task = fs.tasks.from_arrays([[1, 0], [1, apart], [1, 1]], np.ones((3, 1)))
+    weights = witness([1, 0, 0], task)
+    assert weights is not None
+    assert np.array_equal(np.asarray(task.x) @ weights > 0, [1, 0, 0])
+    between = fs.tasks.from_arrays([[1, 0], [1, apart], [1, 2 * apart]], np.ones((3, 1)))
+    assert not implementable([1, 0, 1], between)
+
+
+@pytest.mark.parametrize("apart", [1e-12, 1e-16, 1e-20])
+def test_a_possible_pattern_is_never_called_impossible(apart):
+    """The weights (1, -2 / apart) make it; a program that does not find them has to say so."""
+    task = fs.tasks.from_arrays([[1, 0], [1, apart], [1, 1]], np.ones((3, 1)))
+    assert np.array_equal(np.asarray(task.x) @ [1, -2 / apart] > 0, [1, 0, 0])
+    try:
+        assert implementable([1, 0, 0], task)
+    except fs.BadInput as error:
+        assert "rounding leaves open" in error.seen  # noqa: PT017
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_entries_of_all_sizes_leave_the_count_of_patterns(bias):
+    """Eight samples in general position: 2 Σ_{k<d} C(7, k) patterns, all off among them or one more at w = 0."""
+    rng = np.random.default_rng(0)
+    task = fs.tasks.from_arrays(rng.normal(size=(8, 3)) * 10.0 ** rng.uniform(-6, 6, size=(8, 3)), np.ones((8, 1)))
+    assert len(implementable_patterns(task, bias=bias)) in ({128} if bias else {58, 59})
+
+
+def test_patterns_of_samples_that_depend_on_each_other_up_to_rounding():
+    """Seven samples of rank 2 in five inputs: 14 half-plane patterns, and all off."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(7, 2)) @ rng.normal(size=(2, 5))
+    assert len(implementable_patterns(fs.tasks.from_arrays(x, x))) in {14, 15}
+
+
+def test_a_large_pattern_is_decided_against_a_certificate():
+    rng = np.random.default_rng(0)
+    task = drawn((80, 40))
+    patterns = rng.random((12, 80)) < 0.5
+    answers = [implementable(pattern, task) for pattern in patterns]
+    assert answers == [not excluded(pattern, np.asarray(task.x)) for pattern in patterns]
+    assert set(answers) == {True, False}
+
+
+def test_many_samples_take_little_memory_before_too_many_patterns_are_refused():
+    task = drawn((1000, 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(fs.BadInput, match="at least"):
+            implementable_patterns(task)
+        assert tracemalloc.get_traced_memory()[1] < 250e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_exclusive_or_of_item_and_context_is_no_units_pattern():

@@ -36,5 +36,5 @@ def k_means(patterns: Patterns, clusters: int, by: str, n_init: int, seed: int) 
 
     weight = {"count": patterns.counts, "weight": patterns.weight}[by]
     means = KMeans(clusters, n_init=n_init, random_state=seed)  # pyright: ignore[reportArgumentType]
-    fitted = means.fit(patterns.on.astype(np.float32), sample_weight=weight)
-    return np.clip(fitted.cluster_centers_.astype(float), 0.0, 1.0), np.asarray(fitted.labels_)  # means, up to rounding
+    fitted = means.fit(patterns.on.astype(float), sample_weight=weight)
+    return np.clip(fitted.cluster_centers_, 0.0, 1.0), np.asarray(fitted.labels_)  # means, up to rounding
