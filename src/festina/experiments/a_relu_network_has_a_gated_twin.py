@@ -5,8 +5,8 @@ first. A ReLU network learns them, and beside it gated networks that each have a
 on in one context, in two, or both. Two kinds of twin are to be told apart. With a gate for every unit, sample and step
 the twin is the network itself, to rounding (`gates.replay`): that holds of every ReLU network. With four gates that
 stay as they are it is a surrogate. The one with pathways for two contexts each has the loss of the ReLU network to 2 or
-3 % of its start, once it is moved by some 25 epochs, and its outputs to 6 % at 1000, 4000 and 8000 epochs (in between
-to 17 %); pathways for one context fall behind.
+3 % of its start, once it is moved by some 25 epochs, and its outputs to 6 % at 1000, 4000 and 8000 epochs (at others
+after the first drop, from epoch 600 on, to 17 %); pathways for one context fall behind.
 
 The shift is one of widths: the modes learned first are learned by half of the ReLU units, and a common pathway of 350
 units and others of 117 needs none. These widths were chosen on such curves: they fit, and predict nothing.
@@ -42,6 +42,7 @@ PRESETS = {"as_run": AS_RUN, "as_printed": AS_RUN | dict(scale=1e-7, ahead=1.0, 
 QUICK = dict(lr=0.01, every=40, seeds=2, thorough=False)
 CONTEXTS, ITEMS = 3, 8
 SNAPSHOTS = (1000, 4000, 8000)  # epochs of the source's panels
+DROPPED = 600  # the epoch from which the first drop of the loss, to two thirds, is over
 DOUBLES, SINGLES, BOTH, WIDE = "two contexts", "one context", "one and two contexts", "two contexts, wide common"
 # Epochs to 50, 10 and 1 % of the first loss as run, by an independent computation with six seeds.
 INDEPENDENT = {
@@ -131,6 +132,8 @@ def claims(result: Result) -> list[Claim]:
     doubles, singles = (data.sel(net=name) for name in (DOUBLES, SINGLES))
     ends = [float(one.geometry.sel(epoch=SNAPSHOTS[-1])) for one in (doubles, singles)]
     gaps = doubles.output_gap.sel(epoch=list(SNAPSHOTS))
+    later = doubles.output_gap.sel(epoch=slice(DROPPED, None))
+    worst = int(later.epoch[int(np.argmax(later.values))])
     delay = singles.time_to / data.reference_time_to
     left = [float(one.gated_loss.mean("seed").sel(epoch=SNAPSHOTS[-1])) for one in (doubles, singles)]
     averaged = float(np.interp(data.epoch[-1] / data.attrs["samples"], data.epoch, data.relu_loss.mean("seed")))
@@ -147,6 +150,10 @@ def claims(result: Result) -> list[Claim]:
         Claim.at_most(
             "… and of outputs, relative, at 1000, 4000 and 8000 epochs",
             float(gaps.max()), 0.1, source="paper", expected=as_run, reason=late,
+        ),
+        Claim.at_most(
+            f"… and at any time after the first drop, from epoch {DROPPED} on (largest at {worst})",
+            float(later.max()), 0.2, source="paper", expected=as_run, reason=late,
         ),
         Claim.at_least(
             "Pathways for one context are slower than ReLU to a tenth of the loss: by a factor",
