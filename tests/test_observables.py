@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,9 +25,10 @@ def setup(hidden=(5,), init=None, **grid):
 
 def end_weights(one):
     """The weights at the last time, by integration with the same solver."""
-    from festina._simulate import _trained
+    from festina._simulate import train
 
-    return [w[0] for w in _trained(one, ("loss",), seeds=(0,), progress=False)[1].weights]
+    after = train(one, ("loss",), seeds=(0,), progress=False)[1]
+    return jax.tree.map(lambda leaf: leaf[0], after.weights)
 
 
 def formed_kernel(net, weights, x):
@@ -82,19 +85,25 @@ def test_observables_of_weights_are_their_formulas():
         np.testing.assert_allclose(seen["alignment"][k], best, **close)
 
 
-@pytest.mark.parametrize("net", [fs.nets.DeepLinear(5), fs.nets.MLP(5, "relu")], ids=["linear", "relu"])
+@pytest.mark.parametrize(
+    "net", [fs.nets.DeepLinear(5), fs.nets.MLP(5, "relu"), fs.nets.MLP((4, 3)), fs.nets.MLP(5, bias=True)], ids=repr
+)
 def test_the_size_of_a_unit_is_that_of_its_weights_in_and_out(net):
     one = fs.Setup(TASK, net, fs.inits.SmallRandom(0.6), fs.rules.GradientDescent(0.1), times=[0.0, 0.7])
     seen = fs.simulate(one, observe="unit_size")["unit_size"][0]
-    for sizes, (first, last) in zip(seen, (one.weights(0), end_weights(one)), strict=True):
-        by_hand = [np.sqrt(np.sum(first[k] ** 2) * np.sum(last[:, k] ** 2)) for k in range(5)]
+    for sizes, weights in zip(seen, (one.weights(0), end_weights(one)), strict=True):
+        layers = [layer if isinstance(layer, tuple) else (layer, np.zeros(len(layer))) for layer in weights]
+        by_hand = [
+            np.sqrt((np.sum(w[k] ** 2) + b[k] ** 2) * np.sum(after[:, k] ** 2))
+            for (w, b), (after, _) in itertools.pairwise(layers)
+            for k in range(len(w))
+        ]
         np.testing.assert_allclose(sizes, by_hand, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("net", "reason"), [
-    (fs.nets.MLP(4, bias=True), "bias"), (fs.nets.MLP((4, 3)), "one hidden layer"), (fs.nets.MLP(()), "two or more"),
-    (fs.nets.Gated.pathways([{"width": 4}]), "gated"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("net", "reason"), [(fs.nets.MLP(()), "two or more"), (fs.nets.Gated.pathways([{"width": 4}]), "gated")]
+)
 def test_units_without_a_size_are_refused(net, reason):
     with pytest.raises(fs.BadInput) as refusal:
         fs.simulate(fs.Setup(TASK, net, fs.inits.SmallRandom(0.5), times=[0.1]), observe="unit_size")
