@@ -89,7 +89,7 @@ def test_a_run_that_broke_off_goes_on_and_clears_up(tmp_path, trained, monkeypat
 
 def test_presets_are_settings_of_a_source():
     experiment = fs.Experiment.named("deeper_networks_vary")
-    assert experiment.parameters("hand_switched")["twins"] == ("hand_switched",)
-    assert experiment.parameters("hand_switched")["hidden"] == experiment.parameters()["hidden"]
+    assert experiment.parameters(preset="hand_switched")["twins"] == ("hand_switched",)
+    assert experiment.parameters(preset="hand_switched")["hidden"] == experiment.parameters()["hidden"]
     with pytest.raises(fs.UnknownName, match="hand_switched"):
         fs.run("deeper_networks_vary", preset="hand_swiched")

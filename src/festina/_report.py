@@ -87,6 +87,11 @@ class Result:
     theories: Mapping[str, Trajectory] = dataclasses.field(default_factory=dict)
 
 
+def preset_of(quick: bool, preset: str | None) -> str:
+    """The name of a preset; `quick` is short for one of them."""
+    return preset or ("quick" if quick else "full")
+
+
 @dataclasses.dataclass(frozen=True)
 class Experiment:
     """One file of `festina.experiments`: its docstring is the finding; `run`, `claims`, `figure`, `QUICK`."""
@@ -119,16 +124,17 @@ class Experiment:
         """What each preset changes: "full" nothing, "quick" the sizes; others are settings of a source."""
         return {"full": {}, "quick": self.module.QUICK, **getattr(self.module, "PRESETS", {})}
 
-    def parameters(self, preset: str = "full") -> dict[str, Any]:
-        """Parameters with the values of a preset; the seed is not among them."""
-        if preset not in self.presets:
-            raise UnknownName.among(f"preset of {self.name}", preset, self.presets)
+    def parameters(self, quick: bool = False, preset: str | None = None) -> dict[str, Any]:
+        """Parameters with the full preset's values, the quick one's, or those of another; the seed is not among them."""
+        chosen = preset_of(quick, preset)
+        if chosen not in self.presets:
+            raise UnknownName.among(f"preset of {self.name}", chosen, self.presets)
         signature = inspect.signature(self.module.run)
         full = {name: p.default for name, p in signature.parameters.items() if name != "seed"}
-        return full | self.presets[preset]
+        return full | self.presets[chosen]
 
-    def with_parameters(self, preset: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        values = self.parameters(preset)
+    def with_parameters(self, quick: bool, preset: str | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+        values = self.parameters(quick, preset)
         for name in changes:
             if name not in values:
                 raise UnknownName.among(f"parameter of {self.name}", name, values)
@@ -232,8 +238,7 @@ def run(
     experiment knows. `parameters` change single values of it.
     """
     experiment = Experiment.named(name)
-    chosen = preset or ("quick" if quick else "full")
-    values = experiment.with_parameters(chosen, parameters)
+    values = experiment.with_parameters(quick, preset, parameters)
     seed = whole(seed, "seed", least=0)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     began = time.perf_counter()
@@ -247,7 +252,7 @@ def run(
         "finding": experiment.finding,
         "description": experiment.description,
         "reference": experiment.reference,
-        "preset": "custom" if parameters else chosen,
+        "preset": "custom" if parameters else preset_of(quick, preset),
         "parameters": json.loads(json.dumps(values)),
         "seed": seed,
         "setup": {label: json.loads(setup.to_json()) for label, setup in result.setups.items()},

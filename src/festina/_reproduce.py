@@ -52,7 +52,7 @@ def reproduce(
 
 def _one(experiment: Experiment, quick: bool, seed: int, folder: Path, summary: Reproduction, tell: Callable) -> None:
     name = experiment.name
-    if is_done(folder, digest(name, experiment.parameters("quick" if quick else "full"), seed)):
+    if is_done(folder, digest(name, experiment.parameters(quick), seed)):
         summary.kept.append(name)
         tell(f"kept      {name} (already done with the same inputs)")
         as_expected = read_json(folder / "report.json")["outcome"] == "as expected"
