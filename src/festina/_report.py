@@ -125,7 +125,7 @@ class Experiment:
         return {"full": {}, "quick": self.module.QUICK, **getattr(self.module, "PRESETS", {})}
 
     def parameters(self, quick: bool = False, preset: str | None = None) -> dict[str, Any]:
-        """Parameters with the full preset's values, the quick one's, or those of another; the seed is not among them."""
+        """Parameters with the values of the full preset, the quick one, or another by name; no seed among them."""
         chosen = preset_of(quick, preset)
         if chosen not in self.presets:
             raise UnknownName.among(f"preset of {self.name}", chosen, self.presets)
