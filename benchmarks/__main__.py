@@ -28,6 +28,7 @@ NAMES = (
     "gated_race",
     "gated_xor",
     "depth",
+    "depth_gated",
     "find_gates",
 )
 HEADINGS = ("work", "threads", "rival", "ratio", "target", "reached", "festina", "the rival's")
