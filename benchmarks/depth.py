@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .harness import Claim, Contestant
-from .rivals import Call
+from .rivals import Call, jitted_steps
 
 UNIT = "epoch of one seed"
 EPOCHS = 1000
@@ -71,19 +71,8 @@ def jitted(kind: str) -> Call:
     def objective(weights):
         return 0.5 * jnp.mean(jnp.sum((function(weights, x) - y) ** 2, axis=1))
 
-    @jax.jit
-    def step(weights):
-        value, slope = jax.value_and_grad(objective)(weights)
-        return jax.tree.map(lambda w, g: w - LR * g, weights, slope), value
-
-    def go():
-        weights, losses = first, []
-        for _ in range(EPOCHS):
-            weights, value = step(weights)
-            losses.append(float(value))
-        return [float(objective(weights))]
-
-    return go
+    train = jitted_steps(objective, LR, EPOCHS)
+    return lambda: [float(objective(train(first)))]
 
 
 def torch_eager(kind: str) -> Call:

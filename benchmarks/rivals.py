@@ -6,6 +6,7 @@ Each function reads the initial weights and returns a call that trains one seed 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -75,19 +76,27 @@ def jitted_loop(start: str) -> Call:
         into, out = weights
         return 0.5 * jnp.mean(jnp.sum((jax.nn.relu(x @ into.T) @ out.T - y) ** 2, axis=1))
 
+    train = jitted_steps(objective, LR, EPOCHS)
+    return lambda: [loss(*map(np.asarray, train(first)))]
+
+
+def jitted_steps(objective: Any, rate: float, epochs: int) -> Callable[[Any], Any]:
+    """Descent as research code has it: one compiled step per epoch, and the loss of each as a Python number."""
+    import jax
+
     @jax.jit
     def step(weights):
         value, slope = jax.value_and_grad(objective)(weights)
-        return jax.tree.map(lambda w, g: w - LR * g, weights, slope), value
+        return jax.tree.map(lambda w, g: w - rate * g, weights, slope), value
 
-    def go():
-        weights, losses = first, []
-        for _ in range(EPOCHS):
+    def train(weights):
+        losses = []
+        for _ in range(epochs):
             weights, value = step(weights)
             losses.append(float(value))
-        return [loss(*map(np.asarray, weights))]
+        return weights
 
-    return go
+    return train
 
 
 def torch_eager(start: str) -> Call:

@@ -219,16 +219,23 @@ OBSERVABLES: dict[str, Observable] = {
 }  # fmt: skip
 
 
+def known_names(observe: str | Iterable[str], known: Iterable[str], kind: str) -> tuple[str, ...]:
+    """The names asked for, one or several, each of which must be known."""
+    names = (observe,) if isinstance(observe, str) else tuple(observe)
+    if not names:
+        raise BadInput("observe is empty", "at least one observable", f"choose from: {', '.join(known)}")
+    for name in names:
+        if name not in known:
+            raise UnknownName.among(kind, name, known)
+    return names
+
+
 def checked_names(observe: str | Iterable[str] | None, setup: Setup) -> tuple[str, ...]:
     """The observables asked for, refused with the reason where the setup lacks one."""
     if observe is None:
         return ("loss", "modes") if setup.net.linear else ("loss",)
-    names = (observe,) if isinstance(observe, str) else tuple(observe)
-    if not names:
-        raise BadInput("observe is empty", "at least one observable", f"choose from: {', '.join(OBSERVABLES)}")
+    names = known_names(observe, OBSERVABLES, "observable")
     for name in names:
-        if name not in OBSERVABLES:
-            raise UnknownName.among("observable", name, OBSERVABLES)
         if reason := OBSERVABLES[name].lacks(setup):
             has = [other for other, known in OBSERVABLES.items() if not known.lacks(setup)]
             raise BadInput(f"observe {name!r}: {reason}", f"one of: {', '.join(has)}", "drop it, or change net or task")

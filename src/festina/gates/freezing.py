@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from .._errors import BadInput
@@ -16,6 +16,7 @@ from .._simulate import simulate
 from .._trajectory import Trajectory
 from ..inits import Given
 from ..nets.gated import Gated
+from ._ladder import INPUTS, OUTPUTS, open_edges
 from .comparing import compare
 from .finding import Found, find
 from .recording import recording, same_samples
@@ -98,7 +99,7 @@ def freeze(
         raise BadInput(f"training = {training!r} with {len(founds)} hidden layers", '"joint"', "leave training out")
     setup = seen.setup.replace(net=net, init=law)
     try:
-        setup.weights(0)
+        jax.eval_shape(lambda: law.draw(jax.random.key(0), net, setup.for_init))
     except BadInput as misfit:
         if init is not None:
             raise
@@ -183,37 +184,24 @@ def _layered(founds: Sequence[Found], width: Any, sees: Any) -> Gated:
     levels = [
         {f"layer {found.layer}: {pathway['name']}": pathway for pathway in found.pathways(width)} for found in founds
     ]
-    nodes = {name: pathway["width"] for level in levels for name, pathway in level.items()}
-    gates = {name: pathway["on"] for level in levels for name, pathway in level.items()}
-    # What reaches each gate of a layer, and what of it goes on to the output, sample by sample.
-    reaching: dict[str, Any] = {name: gates[name] != 0 for name in levels[0]}
-    for before, after in itertools.pairwise(levels):
-        reached = np.any([reaching[name] for name in before], axis=0)
-        reaching |= {name: (gates[name] != 0) & reached for name in after}
-    leaving: dict[str, Any] = {name: reaching[name] for name in levels[-1]}
-    for before, after in itertools.pairwise(levels[::-1]):
-        left = np.any([leaving[name] for name in before], axis=0)
-        leaving |= {name: reaching[name] & left for name in after}
-    live = {name for name, samples in leaving.items() if samples.any()}
-    if not live:
+    nodes = {name: pathway for level in levels for name, pathway in level.items()}
+    edges = open_edges([{name: pathway["on"] for name, pathway in level.items()} for level in levels])
+    if not edges:
         raise BadInput(
             "gates of neighbouring layers that are on for no common sample",
             "a path that is open for some sample",
             "find more gates in each layer",
         )
-    edges = [("inputs", name) for name in levels[0] if name in live]
-    for before, after in itertools.pairwise(levels):
-        edges += [(one, other) for one in before for other in after if np.any(leaving[one] & leaving[other])]
-    edges += [(name, "outputs") for name in levels[-1] if name in live]
+    live = [name for name in nodes if any(name in edge for edge in edges)]
     return Gated(
         {
-            "inputs": None if columns is None else len(columns),
-            **{name: size for name, size in nodes.items() if name in live},
-            "outputs": None,
+            INPUTS: None if columns is None else len(columns),
+            **{name: nodes[name]["width"] for name in live},
+            OUTPUTS: None,
         },
         edges,
-        node_gates={name: gate for name, gate in gates.items() if name in live},
-        inputs=None if columns is None else {"inputs": columns},
+        node_gates={name: nodes[name]["on"] for name in live},
+        inputs=None if columns is None else {INPUTS: columns},
     )
 
 

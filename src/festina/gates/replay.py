@@ -9,7 +9,6 @@ nothing yet about gates that stay as they are, or that many units share.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from typing import Any
 
 import jax
@@ -24,6 +23,7 @@ from .._trajectory import Trajectory
 from ..inits import Given
 from ..nets.gated import Gated
 from ..nets.mlp import MLP
+from ._ladder import INPUTS, OUTPUTS, open_edges
 from .recording import Recording, recording, unpacked
 
 MOST_NODES = 64  # of a twin drawn as a graph: one for every history of a unit
@@ -162,24 +162,24 @@ def scheduled_twin(seen: Recording, seed: int) -> Setup:
         )
     starts = [0.0, *seen.times[1:].tolist()]  # before the first record, its gates are the best guess
     weights = seen.setup.weights(int(seen.seeds[seed]))
-    # A sample that a whole layer does not let through opens no path at all.
-    let_through = np.all([np.any([node.gates for node in level], axis=0) for level in levels], axis=0)
-    ends = [_Node("inputs", slice(None)), _Node("outputs", slice(None))]
-    ladder = [[ends[0]], *levels, [ends[1]]]
-    edges, blocks = [], []
-    for matrix, (before, after) in zip(weights, itertools.pairwise(ladder), strict=True):
-        for one, other in ((a, b) for a in before for b in after):
-            if np.any(one.gates * other.gates * let_through):
-                edges.append((one.name, other.name))
-                blocks.append(np.asarray(matrix)[other.units][:, one.units])
-    used = {name for edge in edges for name in edge}
-    live = [node for level in levels for node in level if node.name in used]
+    nodes = {node.name: node for level in levels for node in level}
+    edges = open_edges([{node.name: node.gates for node in level} for level in levels])
+    out_of = dict.fromkeys([INPUTS], weights[0])
+    for matrix, level in zip(weights[1:], levels, strict=True):
+        out_of |= {node.name: matrix for node in level}
+    everything = _Node("", slice(None), None)  # all inputs, or all outputs
+
+    def block(source, target):
+        rows, columns = (nodes.get(name, everything).units for name in (target, source))
+        return np.asarray(out_of[source])[rows][:, columns]
+
+    live = [node for name, node in nodes.items() if any(name in edge for edge in edges)]
     net = Gated(
-        {"inputs": None, **{node.name: len(node.units) for node in live}, "outputs": None},
+        {INPUTS: None, **{node.name: len(node.units) for node in live}, OUTPUTS: None},
         edges,
         node_gates={node.name: Gated.schedule(zip(starts, node.gates, strict=True)) for node in live},
     )
-    return seen.setup.replace(net=net, init=Given(blocks))
+    return seen.setup.replace(net=net, init=Given([block(*edge) for edge in edges]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +188,7 @@ class _Node:
 
     name: str
     units: Any
-    gates: Any = 1.0
+    gates: Any
 
 
 def _histories(seen: Recording, layer: int, seed: int) -> list[_Node]:

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import BadInput, UnknownName
+from .._errors import BadInput
 from .._noun import real_array
+from .._observables import known_names
 from .._trajectory import Trajectory
 from .._version import __version__
 
@@ -146,12 +147,8 @@ def checked_names(observe: str | Iterable[str] | None, *, outputs: bool, targets
 
     if observe is None:
         return tuple(n for n in ("distance", "output", "alignment", "loss", "cosine") if not lacks(n))
-    names = (observe,) if isinstance(observe, str) else tuple(observe)
-    if not names:
-        raise BadInput("observe is empty", "at least one observable", f"choose from: {', '.join(OBSERVABLES)}")
+    names = known_names(observe, OBSERVABLES, "observable of a probe")
     for name in names:
-        if name not in OBSERVABLES:
-            raise UnknownName.among("observable of a probe", name, OBSERVABLES)
         if missing := lacks(name):
             raise BadInput(
                 f"observe {name!r} without {missing}",
