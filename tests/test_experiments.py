@@ -119,7 +119,7 @@ def tiny(monkeypatch, broken=()):
         monkeypatch.setattr(module, "QUICK", {})
         monkeypatch.setattr(module, "claims", lambda result: [Claim.at_most("a", 1.0, 2.0)])
         monkeypatch.setattr(module, "figure", lambda result: new_figure()[0])
-        monkeypatch.setattr(Experiment, "parameters", lambda self, quick=False: {})
+        monkeypatch.setattr(Experiment, "parameters", lambda self, quick=False, preset=None: {})
     return calls
 
 
