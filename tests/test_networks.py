@@ -16,13 +16,21 @@ import festina as fs
 GATED = fs.nets.Gated.pathways([{"width": 4}, {"on": 0.5, "width": 3}])
 NETS = {
     "DeepLinear": [fs.nets.DeepLinear(()), fs.nets.DeepLinear(6), fs.nets.DeepLinear((6, 3))],
-    "MLP": [fs.nets.MLP(6), fs.nets.MLP((6, 3), "tanh"), fs.nets.MLP((6, 3), "leaky_relu", bias=True)],
+    "MLP": [
+        fs.nets.MLP(6),
+        fs.nets.MLP((6, 3), "tanh"),
+        fs.nets.MLP((6, 3), "leaky_relu", bias=True),
+        fs.nets.MLP((6, 6, 6, 6), "relu", skip=True),
+        fs.nets.MLP(6, "tanh", dropout=0.2),
+    ],
+    "Convolutional": [fs.nets.Convolutional(12, channels=3, convolutions=3, kernel=3)],
     "Gated": [GATED],
 }
 INITS = {
     "Aligned": fs.inits.Aligned(0.1),
     "Balanced": fs.inits.Balanced(0.5, [0.3, 0.2, 0.1, 0.0, 0.3, 1.0], aligned=True),
     "ZeroBalanced": fs.inits.ZeroBalanced(0.3),
+    "Xavier": fs.inits.Xavier(0.9, "uniform"),
     "SmallRandom": fs.inits.SmallRandom(0.3),
     "Orthogonal": fs.inits.Orthogonal(0.7),
     "SingleNeuron": fs.inits.SingleNeuron(0.3, -2),
@@ -48,20 +56,23 @@ def test_every_member_has_an_example_here():
 
 @every_net
 def test_shapes_of_weights_outputs_and_representation(net, double):
-    weights = fs.Setup(TASK, net, fs.inits.SmallRandom(0.5)).weights(1)
+    weights = fs.Setup(TASK, net, fs.inits.SmallRandom(0.5), fs.rules.GradientDescent(0.1)).weights(1)
     wanted = net.shapes(8, 15)
     leaves = jax.tree.leaves(wanted, is_leaf=lambda n: isinstance(n, tuple) and all(isinstance(i, int) for i in n))
     assert [w.shape for w in jax.tree.leaves(weights)] == leaves
     x = jnp.asarray(TASK.x)
     assert net.apply(weights, x).shape == (8, 15)
     hidden = net.representation(weights, x)
+    if isinstance(net, fs.nets.Convolutional):
+        assert [h.shape for h in net.representations(weights, x)] == [(8, 12), (8, 30), (8, 24), (8, 6)]
+        return
     width = sum(net.hidden) if net is GATED else next(reversed(net.hidden), None)  # of all pathways side by side
     assert hidden is None if not net.hidden else hidden.shape == (8, width)
 
 
 @every_net
 def test_a_linear_net_is_its_map(net, double):
-    weights = fs.Setup(TASK, net, fs.inits.SmallRandom(0.5)).weights(1)
+    weights = fs.Setup(TASK, net, fs.inits.SmallRandom(0.5), fs.rules.GradientDescent(0.1)).weights(1)
     x = jnp.asarray(np.random.default_rng(0).normal(size=(5, 8)))
     if net.linear:
         np.testing.assert_allclose(net.apply(weights, x), x @ net.map(weights).T, rtol=1e-12)

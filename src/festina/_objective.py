@@ -44,22 +44,23 @@ def evidence(net: Net, task: Task, *, full_batch: bool = True) -> Moments | Samp
     return Samples(task.x, task.y)
 
 
-def loss(net: Net, seen: Moments | Samples, weights: Any, rows: Any = None) -> Any:
-    """½·mean ‖y − f(x)‖² over all samples, or over `rows` of them."""
+def loss(net: Net, seen: Moments | Samples, weights: Any, rows: Any = None, key: Any = None) -> Any:
+    """½·mean ‖y − f(x)‖² over all samples, or over `rows` of them; with a key, of a noisy net as it is trained."""
     if isinstance(seen, Moments):
         return _loss_of_map(seen, net.map(weights))
     x, y = (seen.x, seen.y) if rows is None else (seen.x[rows], seen.y[rows])
-    error = net.apply(weights, x) - y
+    outputs = net.apply(weights, x) if key is None else net.apply(weights, x, key)  # pyright: ignore[reportCallIssue]
+    error = outputs - y
     return 0.5 * jnp.sum(error * error) / x.shape[0]
 
 
-def descended(net: Any, seen: Moments | Samples, weights: Any, rows: Any = None) -> Any:
+def descended(net: Any, seen: Moments | Samples, weights: Any, rows: Any = None, key: Any = None) -> Any:
     """The loss, with the slope that training follows.
 
     The two differ for nets of several ranks only: there, each rank descends the error that the lower ones leave.
     """
     if len(getattr(net, "ranks", ())) < 2:
-        return loss(net, seen, weights, rows)
+        return loss(net, seen, weights, rows, key)
     if not isinstance(seen, Moments):
         raise BadInput(
             "sequential training on batches", "all samples at once", "use GradientDescent, or train jointly: ranks=None"

@@ -16,6 +16,7 @@ from ._errors import BadInput, UnknownName
 from ._linalg import level_members
 from ._noun import noun
 from ._paths import product
+from ._points import Points, points
 from ._race import race
 from ._saddles import distances, saddles
 from ._setup import Setup, TaskSequence
@@ -29,6 +30,10 @@ class View:
     net: Any
     seen: Any
     x: Any = None
+    points: Any = None  # inputs that are compared in pairs
+    pairs: Any = None  # (pair, 2), rows of points
+    gaps: Any = None  # Δy* of every pair, (pair, feature)
+    middles: Any = None  # mean target of every pair, (pair, feature)
     cov_x: Any = None
     modes: Any = None  # of the task, fitted to the start
     start: Any = None  # the weights before training
@@ -97,6 +102,38 @@ def _saddle_distance(view: View, matrix: Any) -> Any:
     return distances(modes, members, matrix)
 
 
+def _differences(view: View, values: Any) -> Any:
+    """v₂ − v₁ of every pair; values (point, unit)."""
+    return values[view.pairs[:, 1]] - values[view.pairs[:, 0]]
+
+
+def _distances(view: View, weights: Any) -> Any:
+    layers = view.net.representations(weights, view.points)
+    return jnp.stack([jnp.sum(_differences(view, h) ** 2, axis=1) for h in layers])
+
+
+def _of_pairs(read: Callable[[View, Any], Any]) -> Observable:
+    """What is read off the outputs of the points that are compared."""
+    return Observable(
+        ("pair",),
+        lambda view, w: read(view, view.net.apply(w, view.points)),
+        _needs_pairs,
+        ("points",),
+        lambda view, m: read(view, view.points @ m.T),
+        narrow=True,
+    )
+
+
+def _output_alignment(view: View, outputs: Any) -> Any:
+    """w = P − dy·Δy*, without the difference of large numbers that it is near the end."""
+    apart = _differences(view, outputs)
+    return jnp.sum(apart * (apart - view.gaps), axis=1)
+
+
+def _mean_gap(view: View, outputs: Any) -> Any:
+    return jnp.sum(((outputs[view.pairs[:, 0]] + outputs[view.pairs[:, 1]]) / 2 - view.middles) ** 2, axis=1)
+
+
 def _path_norms(view: View, weights: Any) -> Any:
     """The Frobenius norm of the product of layers along every path."""
     return jnp.stack([_norm(product(weights, path.edges)) for path in view.net.plan.graph.paths()])
@@ -150,9 +187,21 @@ def _needs_hidden(setup: Setup) -> str:
     return _needs_samples(setup) or ("" if getattr(setup.net, "hidden", True) else "the net has no hidden layer")
 
 
-def _needs_matrices(setup: Setup) -> str:
+def _needs_pairs(setup: Setup) -> str:
+    """Samples to compare, the same ones throughout."""
     if isinstance(setup.net, Gated):
-        return "a gated net is no chain of layers"
+        return "a gated net is a graph of nodes, and has no layers to compare points in"
+    return "the points of a sequence of tasks change" if isinstance(setup.task, TaskSequence) else _needs_samples(setup)
+
+
+def _needs_layers(setup: Setup) -> str:
+    """Samples to compare, and hidden layers in which to do so."""
+    return _needs_pairs(setup) or _needs_hidden(setup)
+
+
+def _needs_matrices(setup: Setup) -> str:
+    if isinstance(setup.net, Gated) or getattr(setup.net, "skip", False):
+        return f"a {'gated net' if isinstance(setup.net, Gated) else 'net with skips'} is no chain of layers"
     return "" if len(getattr(setup.net, "hidden", ())) else "the net is no chain of two or more layers"
 
 
@@ -160,6 +209,8 @@ def _needs_switches(setup: Setup) -> str:
     """Samples, and units that do nothing but switch between on and off."""
     if getattr(setup.net, "off_slope", None) is None:
         activation = getattr(setup.net, "activation", None)
+        if getattr(setup.net, "skip", False) or setup.net.noisy:
+            return "of a net with skips or dropout, gates do not say all: it is no chain of gated layers"
         kind = type(setup.net).__name__ if activation is None else f"{type(setup.net).__name__} with {activation}"
         return f"the units of {kind} do not switch between on and off, as those of relu and leaky_relu do"
     return _needs_hidden(setup)
@@ -213,6 +264,10 @@ OBSERVABLES: dict[str, Observable] = {
     "saddle_distance": _of_map(("saddle",), _saddle_distance, _needs_saddles, ("saddles",)),
     "unit_size": Observable(("unit",), _unit_sizes, _needs_matrices),
     "gates": Observable(("unit", "byte"), _gates, _needs_switches, ("x",), beside=("loss", "unit_size")),
+    "distance": Observable(("layer", "pair"), _distances, _needs_layers, ("points",), turns=True, narrow=True),
+    "output_distance": _of_pairs(lambda view, outputs: jnp.sum(_differences(view, outputs) ** 2, axis=1)),
+    "output_alignment": _of_pairs(_output_alignment),
+    "mean_gap": _of_pairs(_mean_gap),
     "path_norm": Observable(("path",), _path_norms, _needs_paths, turns=True, narrow=True),
     "path_modes": Observable(("path", "mode"), _path_modes, _needs_paths, ("path_bases",), turns=True, narrow=True),
     "task_loss": Observable(("task",), _task_losses, _needs_sequence, ("tasks",), narrow=True),
@@ -242,8 +297,21 @@ def checked_names(observe: str | Iterable[str] | None, setup: Setup) -> tuple[st
     return tuple(dict.fromkeys((*names, *(other for name in names for other in OBSERVABLES[name].beside))))
 
 
-def view_of(setup: Setup, names: Iterable[str]) -> View:
-    """What the named observables look at, all but what belongs to a seed: its modes and its start."""
+def compared(setup: Setup, names: Iterable[str], pairs: Any) -> Points | None:
+    """The points that the named observables compare, if any do."""
+    if not any("points" in OBSERVABLES[name].needs for name in names):
+        if pairs is not None:
+            about = [name for name, known in OBSERVABLES.items() if "points" in known.needs]
+            raise BadInput("pairs, and no observable of pairs", f"one of: {', '.join(about)}", "name it in observe=")
+        return None
+    return points(setup.task.x, setup.task.y, pairs)
+
+
+def view_of(setup: Setup, names: Iterable[str], chosen: Points | None = None) -> View:
+    """What the named observables look at, all but what belongs to a seed: its modes and its start.
+
+    `chosen` are the points that are compared.
+    """
     bound = setup.bound()
     task = bound.task
     needs = {need for name in names for need in OBSERVABLES[name].needs}
@@ -257,4 +325,16 @@ def view_of(setup: Setup, names: Iterable[str]) -> View:
         levels=level_members(np.asarray(task.modes().singular_values)) if "levels" in needs else None,
         saddles=None if known is None else (known.modes, np.asarray(known.members, float)),
         path_bases=None if found is None else (found.left, found.right),
+        **({} if chosen is None else _view_of_points(chosen)),
     )
+
+
+def _view_of_points(chosen: Points) -> dict[str, Any]:
+    rows, numbers = np.unique(chosen.pairs, return_inverse=True)
+    first, second = (np.asarray(chosen.targets)[chosen.pairs[:, side]] for side in (0, 1))
+    return {
+        "points": np.asarray(chosen.inputs)[rows],
+        "pairs": numbers.reshape(chosen.pairs.shape),
+        "gaps": second - first,
+        "middles": (first + second) / 2,
+    }

@@ -39,6 +39,7 @@ class Carry(NamedTuple):
     loss: Any
     limit: Any  # a loss beyond it means that training has diverged
     done: Any  # amount of training so far
+    noise: Any = None  # key of what a noisy net draws next
 
 
 class Lanes(NamedTuple):
@@ -165,13 +166,18 @@ def _advance(
 
 
 def _travel(view: View, rule: Any, carry: Carry, amount: Any, layout: Layout) -> Carry:
-    value_and_grad = jax.value_and_grad(lambda held, rows: descended(view.net, view.seen, layout.weights(held), rows))
+    def slope(held, rows, key=None):
+        descent = lambda held: descended(view.net, view.seen, layout.weights(held), rows, key)  # noqa: E731
+        return jax.value_and_grad(descent)(held)
+
     if not isinstance(rule, Discrete):
-        return _flow(value_and_grad, rule, carry, amount)
+        return _flow(slope, rule, carry, amount)
 
     def step(carry):
-        weights, rule_state, value = rule.step(value_and_grad, carry.weights, carry.rule)
-        return carry._replace(weights=weights, rule=rule_state, loss=value)
+        noise, key = (None, None) if carry.noise is None else jax.random.split(jax.random.wrap_key_data(carry.noise))
+        weights, rule_state, value = rule.step(functools.partial(slope, key=key), carry.weights, carry.rule)
+        noise = None if noise is None else jax.random.key_data(noise)
+        return carry._replace(weights=weights, rule=rule_state, loss=value, noise=noise)
 
     def loop(stride, state):
         def going(state):
@@ -341,7 +347,8 @@ def _first(view: View, rule: Any, weights: Any, seeds: Any, *, dtype: Any, stepp
         samples = None if isinstance(view.seen, Moments) else view.seen.x.shape[0]
         state = rule.start(weights, samples, key) if stepping else zero
         begin = loss(view.net, view.seen, layout.weights(weights))
-        return Carry(weights, state, zero, blow_up(view.seen, begin), jnp.zeros((), dtype))
+        noise = jax.random.key_data(jax.random.fold_in(key, 1)) if view.net.noisy else None
+        return Carry(weights, state, zero, blow_up(view.seen, begin), jnp.zeros((), dtype), noise)
 
     return jax.vmap(one)(weights, seeds)
 

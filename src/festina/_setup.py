@@ -33,6 +33,7 @@ class Net(abc.ABC):
     """
 
     linear: ClassVar[bool] = False
+    noisy: Any = False  # whether training draws something at every step; `apply` then takes a random key
     switches: Any = ()  # times at which the net itself changes; `at_time` is the net from then on
     alike: Any = ()  # groups of numbers of weights that have the same part and shape, and are best held as one
     junctions: Any = ()  # of a linear net, for every hidden layer: numbers of the weights into it, and out of it
@@ -45,9 +46,13 @@ class Net(abc.ABC):
     def apply(self, weights: Weights, x: Float[Array, "sample d_in"]) -> Float[Array, "sample d_out"]:
         """The outputs for rows of inputs."""
 
+    def representations(self, weights: Weights, x: Float[Array, "sample d_in"]) -> tuple[Any, ...]:
+        """Activity of every hidden layer in turn, (sample, unit); for nets that are made of layers."""
+        return ()
+
     def representation(self, weights: Weights, x: Float[Array, "sample d_in"]) -> Any:
         """Activity of the last hidden layer, (sample, hidden); None if there is no such layer."""
-        return None
+        return next(reversed(self.representations(weights, x)), None)
 
     def map(self, weights: Weights) -> Matrix:
         """The (out, in) matrix that a linear net applies."""
@@ -164,6 +169,12 @@ class Setup:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         net.shapes(task.d_in, task.d_out)  # wrong sizes fail here, on the user's own line
+        if net.noisy and not isinstance(rule, Discrete):
+            raise BadInput(
+                f"{net!r} with {type(rule).__name__}",
+                "a rule that moves in steps: what is drawn at every step has no flow",
+                "use rules.GradientDescent(lr), rules.SGD(lr, batch) or rules.Adam(lr)",
+            )
         if not is_traced(task, net):
             net.fits(task.tasks if isinstance(task, TaskSequence) else (task,))
 

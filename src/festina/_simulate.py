@@ -18,7 +18,8 @@ from ._bound import Bound
 from ._errors import BadInput, Diverged
 from ._linalg import modes_at
 from ._noun import whole
-from ._observables import OBSERVABLES, View, checked_names, view_of
+from ._observables import OBSERVABLES, View, checked_names, compared, view_of
+from ._points import Points
 from ._precision import to_numpy
 from ._progress import track
 from ._setup import Discrete, Setup, TaskSequence, concrete, draws
@@ -44,6 +45,7 @@ def simulate(
     seeds: int | Sequence[int] = 1,
     observe: str | Iterable[str] | None = None,
     *,
+    pairs: Any = None,
     progress: bool | None = None,
 ) -> Trajectory:
     """Train `setup` from each seed and record observables at its times; axes (seed, time, …).
@@ -51,6 +53,7 @@ def simulate(
     Args:
         seeds: how many (0, 1, …), or a list of them.
         observe: names of observables; None records the loss, and the modes of a linear net.
+        pairs: which samples to compare, [(0, 1), …], for observables of pairs; None takes all pairs of up to 100.
         progress: show a bar; None shows it on a terminal only.
 
     Ctrl-C returns what is finished, on the times that were reached. A diverging run raises
@@ -59,8 +62,9 @@ def simulate(
     concrete(setup, "simulate")
     seeds = _seed_list(seeds)
     if isinstance(setup.task, TaskSequence) or setup.net.switches:
+        compared(setup, (), pairs)  # no observable of pairs outlasts a change of task or net
         return _sequence.trained(setup, observe, functools.partial(train, seeds=seeds, progress=progress))
-    return train(setup, checked_names(observe, setup), seeds=seeds, progress=progress)[0]
+    return train(setup, checked_names(observe, setup), seeds=seeds, pairs=pairs, progress=progress)[0]
 
 
 def train(
@@ -69,20 +73,22 @@ def train(
     *,
     seeds: tuple[int, ...],
     progress: bool | None,
+    pairs: Any = None,
     before: _sequence.Before | None = None,
 ) -> tuple[Trajectory, _sequence.Before]:
     """Train one task; returns what the next task of a sequence has from it, too."""
     before = before or _sequence.Before(())
     began = time.perf_counter()
+    chosen = compared(setup, names, pairs)
     # GPUs cut the factors of a float32 product to ten bits (TF32) unless told otherwise.
     with jax.enable_x64(setup.precision == "float64"), jax.default_matmul_precision("highest"):
-        view, weights = _prepared(setup, seeds, names, before)
+        view, weights = _prepared(setup, seeds, names, before, chosen)
         run = _run.Run(setup, seeds, names, view, weights)
         recorded, interrupted = _driven(run, setup, progress)
         after = dataclasses.replace(before, weights=to_numpy(run.weights), start=view.start)
     finished = min((value.shape[1] for value in recorded.values()), default=0)
     facts = {"seconds": time.perf_counter() - began, "interrupted": interrupted}
-    trajectory = _labelled(setup, seeds, recorded, finished, facts)
+    trajectory = _labelled(setup, seeds, recorded, finished, facts, chosen)
     if run.failure is not None:
         raise _diverged(setup, seeds, run.failure, trajectory, before)
     return trajectory, after
@@ -98,7 +104,11 @@ def _seed_list(seeds: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _prepared(
-    setup: Setup, seeds: tuple[int, ...], names: tuple[str, ...], before: _sequence.Before
+    setup: Setup,
+    seeds: tuple[int, ...],
+    names: tuple[str, ...],
+    before: _sequence.Before,
+    chosen: Points | None = None,
 ) -> tuple[View, Any]:
     """What observables look at, and initial weights with a leading seed axis, in the run's precision."""
     needs = {need for name in names for need in OBSERVABLES[name].needs}
@@ -110,7 +120,7 @@ def _prepared(
         start = weights if before.start is None else before.start
         bound = setup.bound()
         modes = _modes_of_starts(bound, weights) if "modes" in needs else None
-        view = view_of(setup, names)
+        view = view_of(setup, names, chosen)
         view = dataclasses.replace(
             view,
             cov_x=view.cov_x if before.cov_x is None or view.cov_x is None else before.cov_x,
@@ -157,7 +167,12 @@ def _driven(run: _run.Run, setup: Setup, progress: bool | None) -> tuple[dict[st
 
 
 def _labelled(
-    setup: Setup, seeds: tuple[int, ...], recorded: dict[str, np.ndarray], finished: int, facts: Any
+    setup: Setup,
+    seeds: tuple[int, ...],
+    recorded: dict[str, np.ndarray],
+    finished: int,
+    facts: Any,
+    chosen: Points | None,
 ) -> Trajectory:
     device = jax.devices()[0]
     return Trajectory(
@@ -171,8 +186,9 @@ def _labelled(
             "device": device.device_kind,
             "precision": setup.precision,
             **facts,
+            **({} if chosen is None else chosen.facts),
         },
-        {"seed": np.asarray(seeds), **axis_names(setup.bound())},
+        {"seed": np.asarray(seeds), **axis_names(setup.bound()), **({} if chosen is None else {"pair": chosen.names})},
     )
 
 

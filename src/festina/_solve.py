@@ -20,7 +20,8 @@ import numpy as np
 from . import _dense, _sequence, theories
 from ._errors import BadInput, NoTheory, UnknownName
 from ._noun import whole
-from ._observables import OBSERVABLES, view_of
+from ._observables import OBSERVABLES, compared, view_of
+from ._points import Points
 from ._precision import in_double, to_numpy
 from ._run import Lanes
 from ._setup import Setup, TaskSequence, concrete
@@ -119,6 +120,7 @@ def solve(
     theory: str | type[Theory] | Theory | None = None,
     *,
     observe: str | Iterable[str] | None = None,
+    pairs: Any = None,
     seed: int = 0,
     strict: bool = True,
 ) -> Trajectory:
@@ -127,6 +129,7 @@ def solve(
     Args:
         theory: a name, class or instance; None takes the strongest that holds (see the module).
         observe: observables to compute now; the others are computed when first asked for.
+        pairs: which samples to compare, [(0, 1), …], for observables of pairs; None takes all pairs of up to 100.
         seed: the draw of a random start.
         strict: refuse a theory whose assumptions fail; if false, go on and say so in `provenance`.
     """
@@ -134,6 +137,7 @@ def solve(
     seed = whole(seed, "seed", least=0)
     asked = (observe,) if isinstance(observe, str) else tuple(observe or ())
     if isinstance(setup.task, TaskSequence) or setup.net.switches:
+        compared(setup, (), pairs)  # no observable of pairs outlasts a change of task or net
         return _sequence.solved(
             setup, asked, seed, lambda stage, names: solve(stage, theory, observe=names, seed=seed, strict=strict)
         )
@@ -151,7 +155,8 @@ def solve(
     values |= _predicted(member, own, constants(), times) if own else {}
     trajectory_axes = {name: ("time", *member.readouts[name].axes) for name in names}
     trajectory_axes |= {name: ("time", *OBSERVABLES[name].axes) for name in extra}
-    values |= {name: _derived(member, setup, seed, name, constants(), times) for name in extra}
+    chosen = compared(setup, [name for name in (*names, *extra) if name in OBSERVABLES], pairs)
+    values |= {name: _derived(member, setup, seed, name, constants(), times, chosen) for name in extra}
     trajectory = Trajectory(
         times,
         values,
@@ -165,8 +170,9 @@ def solve(
             "reference": dict(member.reference),
             "assumptions": [dataclasses.asdict(a) for a in entry.assumptions],
             "note": functools.partial(_note, entry, setup, seed),
+            **({} if chosen is None else chosen.facts),
         },
-        axis_names(setup.bound()),
+        axis_names(setup.bound()) | ({} if chosen is None else {"pair": chosen.names}),
     )
     trajectory.end_weights = lambda: _end_weights(member, constants(), times[-1:])
     return trajectory
@@ -181,8 +187,10 @@ def _derivable(name: str, theory: Theory, setup: Setup) -> bool:
     return (known.of_map is not None and "map" in theory.readouts) or (known.turns and knows_layers)
 
 
-def _derived(theory: Theory, setup: Setup, seed: int, name: str, constants: Any, times: np.ndarray) -> Any:
-    view = dataclasses.replace(view_of(setup, (name,)), modes=setup.modes(seed))
+def _derived(
+    theory: Theory, setup: Setup, seed: int, name: str, constants: Any, times: np.ndarray, chosen: Points | None
+) -> Any:
+    view = dataclasses.replace(view_of(setup, (name,), chosen), modes=setup.modes(seed))
     return _read_off(theory, name, constants, view, times)
 
 

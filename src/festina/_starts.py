@@ -21,11 +21,11 @@ def is_shape(node: Any) -> bool:
 
 
 def map_layers(key: Any, net: Net, task: Task, matrix: Any) -> Any:
-    """The weights of a net, every matrix as `matrix(key, shape)`; biases zero."""
+    """The weights of a net, every matrix or kernel as `matrix(key, shape)`; biases zero."""
     shapes, structure = jax.tree.flatten(net.shapes(task.d_in, task.d_out), is_leaf=is_shape)
     # As in `normal`: keys of a longer list begin with those of a shorter one.
     keys = jax.random.split(key, 1 << (len(shapes) - 1).bit_length())
-    drawn = [matrix(k, s) if len(s) == 2 else jnp.zeros(s) for k, s in zip(keys, shapes, strict=False)]
+    drawn = [matrix(k, s) if len(s) > 1 else jnp.zeros(s) for k, s in zip(keys, shapes, strict=False)]
     return jax.tree.unflatten(structure, drawn)
 
 

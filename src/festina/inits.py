@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._errors import BadInput
+from ._errors import BadInput, UnknownName
 from ._linalg import SAME
 from ._noun import is_traced, noun, positive, real_array, static
 from ._race_start import decoupled
@@ -39,6 +40,7 @@ __all__ = [
     "Orthogonal",
     "SingleNeuron",
     "SmallRandom",
+    "Xavier",
     "ZeroBalanced",
 ]
 
@@ -174,7 +176,7 @@ class SmallRandom(Init):
 
     def draw(self, key, net, task):
         drawn = map_layers(key, net, task, normal)
-        matrices = [leaf for leaf in jax.tree.leaves(drawn) if leaf.ndim == 2]
+        matrices = [leaf for leaf in jax.tree.leaves(drawn) if leaf.ndim > 1]
         scales = self.scale if is_traced(self.scale) else np.asarray(self.scale)
         if np.ndim(scales) and scales.shape[0] != len(matrices):
             raise BadInput(
@@ -183,7 +185,32 @@ class SmallRandom(Init):
                 "match the number of layers or edges",
             )
         each = iter(scales if np.ndim(scales) else [scales] * len(matrices))
-        return jax.tree.map(lambda leaf: next(each) * leaf if leaf.ndim == 2 else leaf, drawn)
+        return jax.tree.map(lambda leaf: next(each) * leaf if leaf.ndim > 1 else leaf, drawn)
+
+
+@noun
+class Xavier(Init):
+    """Independent weights of variance gain²·2/(fan_in + fan_out), Gaussian or "uniform"; biases zero [glorot2010].
+
+    The fans of a matrix are its sides; those of a kernel are its channels times its length.
+    """
+
+    gain: Any = 1.0
+    law: str = static(default="normal")
+
+    def __post_init__(self):
+        positive(self.gain, "gain")
+        if self.law not in ("normal", "uniform"):
+            raise UnknownName.among("law", self.law, ("normal", "uniform"))
+
+    def draw(self, key, net, task):
+        def layer(k, shape):
+            fans = (shape[0] + shape[1]) * math.prod(shape[2:])
+            # A uniform number on [−1, 1] has variance 1/3.
+            drawn = normal(k, shape) if self.law == "normal" else 3**0.5 * jax.random.uniform(k, shape, minval=-1)
+            return self.gain * (2 / fans) ** 0.5 * drawn
+
+        return map_layers(key, net, task, layer)
 
 
 @noun
@@ -208,8 +235,9 @@ class Orthogonal(Init):
 
     def draw(self, key, net, task):
         def layer(k, shape):
-            square = jax.random.orthogonal(k, max(shape))
-            return self.gain * square[: shape[0], : shape[1]]
+            rows, columns = shape[0], math.prod(shape[1:])
+            square = jax.random.orthogonal(k, max(rows, columns))
+            return self.gain * square[:rows, :columns].reshape(shape)
 
         weights = map_layers(key, net, task, layer)
         if self.determinant is None:
@@ -359,7 +387,7 @@ class Given(Init):
 
 
 def _layer(layer: Any, argument: str) -> Any:
-    """One W, or a pair (W, b)."""
-    if isinstance(layer, (list, tuple)) and len(layer) == 2 and np.ndim(layer[0]) == 2 and np.ndim(layer[1]) == 1:
-        return real_array(layer[0], argument, ndim=2), real_array(layer[1], argument, ndim=1)
-    return real_array(layer, argument, ndim=2)
+    """One W or kernel, or a pair of it and b."""
+    if isinstance(layer, (list, tuple)) and len(layer) == 2 and np.ndim(layer[0]) > 1 and np.ndim(layer[1]) == 1:
+        return real_array(layer[0], argument, ndim=(2, 3)), real_array(layer[1], argument, ndim=1)
+    return real_array(layer, argument, ndim=(2, 3))

@@ -67,21 +67,31 @@ class SGD(Discrete):
         whole(self.batch, "batch")
 
     def start(self, weights, samples, key):
-        if samples is None or self.batch > samples:
-            raise BadInput(
-                f"batch = {self.batch} for a task with {samples or 'no'} samples",
-                "at least as many samples as the batch",
-                "use a smaller batch, or rules.GradientDescent(lr)",
-            )
-        return key, jax.random.permutation(key, samples), jnp.zeros((), jnp.int32)
+        return _first_order(self.batch, samples, key)
 
     def step(self, gradient, weights, state):
-        key, order, begin = state
-        rows = jax.lax.dynamic_slice_in_dim(order, begin, self.batch)
+        rows, state = _next_rows(self.batch, state)
         loss, slope = gradient(weights, rows)
-        begin = begin + self.batch
-        state = jax.lax.cond(begin + self.batch > order.shape[0], _reshuffled, lambda *s: s, key, order, begin)
         return _descend(weights, slope, self.lr), state, loss
+
+
+def _first_order(batch: int, samples: int | None, key: Any) -> Any:
+    """What is known of the passes before the first batch: the key of the next order, this order, how far it is used."""
+    if samples is None or batch > samples:
+        raise BadInput(
+            f"batch = {batch} for a task with {samples or 'no'} samples",
+            "at least as many samples as the batch",
+            "use a smaller batch, or all samples at once",
+        )
+    return key, jax.random.permutation(key, samples), jnp.zeros((), jnp.int32)
+
+
+def _next_rows(batch: int, state: Any) -> tuple[Any, Any]:
+    """The samples of the next batch, and the state after it."""
+    key, order, begin = state
+    rows = jax.lax.dynamic_slice_in_dim(order, begin, batch)
+    begin = begin + batch
+    return rows, jax.lax.cond(begin + batch > order.shape[0], _reshuffled, lambda *s: s, key, order, begin)
 
 
 def _reshuffled(key, order, begin):
@@ -91,12 +101,16 @@ def _reshuffled(key, order, begin):
 
 @noun
 class Adam(Discrete):
-    """Adam [kingma2015, algorithm 1] on all samples; time is lr × steps, a convention, not a flow."""
+    """Adam [kingma2015, algorithm 1] on all samples, or on `batch` of them as `SGD` takes them.
+
+    Time is lr × steps, a convention, not a flow.
+    """
 
     lr: Any
     beta1: Any = 0.9
     beta2: Any = 0.999
     epsilon: Any = 1e-8
+    batch: int | None = static(default=None)
     follows_gradient: ClassVar[bool] = False
 
     def __post_init__(self):
@@ -105,14 +119,22 @@ class Adam(Discrete):
         for name in ("beta1", "beta2"):
             if positive(getattr(self, name), name, zero=True) >= 1:
                 raise BadInput(f"{name} = {getattr(self, name)}", f"0 <= {name} < 1", f"lower {name}")
+        if self.batch is not None:
+            whole(self.batch, "batch")
+
+    @property
+    def full_batch(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.batch is None
 
     def start(self, weights, samples, key):
         zeros = jax.tree.map(jnp.zeros_like, weights)
-        return zeros, zeros, jnp.zeros((), jnp.int32)
+        order = None if self.batch is None else _first_order(self.batch, samples, key)
+        return zeros, zeros, jnp.zeros((), jnp.int32), order
 
     def step(self, gradient, weights, state):
-        mean, square, count = state
-        loss, slope = gradient(weights, None)
+        mean, square, count, order = state
+        rows, order = (None, None) if self.batch is None else _next_rows(self.batch, order)
+        loss, slope = gradient(weights, rows)
         count = count + 1
         mean = jax.tree.map(lambda m, g: self.beta1 * m + (1 - self.beta1) * g, mean, slope)
         square = jax.tree.map(lambda v, g: self.beta2 * v + (1 - self.beta2) * g * g, square, slope)
@@ -122,7 +144,7 @@ class Adam(Discrete):
             lambda w, m, v: w - self.lr * mean_scale * m / (jnp.sqrt(square_scale * v) + self.epsilon),
             weights, mean, square,
         )  # fmt: skip
-        return weights, (mean, square, count), loss
+        return weights, (mean, square, count, order), loss
 
 
 def _descend(weights, slope, lr):

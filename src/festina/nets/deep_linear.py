@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import ClassVar
 
 from .._noun import noun, static
@@ -37,8 +38,8 @@ class DeepLinear(Net):
     def apply(self, weights, x):
         return functools.reduce(lambda h, w: h @ w.T, weights, x)
 
-    def representation(self, weights, x):
-        return self.apply(weights[:-1], x) if self.hidden else None
+    def representations(self, weights, x):
+        return tuple(itertools.accumulate(weights[:-1], lambda h, w: h @ w.T, initial=x))[1:]
 
     def map(self, weights):
         # Multiply from the input side: the result never grows wider than the input.

@@ -2,77 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from .._errors import BadInput, UnknownName
-from .._noun import noun, static
+from .._errors import BadInput
+from .._noun import noun, positive, static
 from .._setup import Net, layer_shapes, widths
-
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
-    "linear": lambda h: h,
-    # max(h, 0) has slope 1/2 at 0 in JAX; networks in this field use slope 0 there.
-    "relu": jax.nn.relu,
-    "leaky_relu": jax.nn.leaky_relu,
-    "elu": jax.nn.elu,
-    "tanh": jnp.tanh,
-    "sigmoid": jax.nn.sigmoid,
-    "swish": jax.nn.swish,
-    "gelu": jax.nn.gelu,
-}
-OFF_SLOPE = {"relu": 0.0, "leaky_relu": 0.01}  # activations that only switch: their slope where a unit is off
+from ._activations import ACTIVATIONS, OFF_SLOPE, checked_activation
 
 
 @noun
 class MLP(Net):
     """Layers W h + b with one activation between them and none at the output.
 
-    Weights are a tuple over layers: W, or (W, b) with `bias`.
+    Weights are a tuple over layers: W, or (W, b) with `bias`. With `skip` the activity of the hidden layer before the
+    last is added, h_n = act(W h_{n−1}) + h_{n−2}, n counted from 0. `dropout` is the probability with which, at every
+    step of training, each input of every layer is silenced, the others being scaled to the same mean; all that is
+    recorded comes from the whole network.
     """
 
     hidden: int | tuple[int, ...] = static(default=())
     activation: str = static(default="relu")
     bias: bool = static(default=False)
+    skip: bool = static(default=False)
+    dropout: float = static(default=0.0)
 
     def __post_init__(self):
         object.__setattr__(self, "hidden", widths(self.hidden))
-        if not isinstance(self.bias, bool):
-            raise BadInput(f"bias = {self.bias!r}", "True or False", "say whether layers have biases")
-        if self.activation not in ACTIVATIONS:
-            raise UnknownName.among("activation", self.activation, ACTIVATIONS)
+        for name, what in (("bias", "layers have biases"), ("skip", "layers are skipped")):
+            if not isinstance(getattr(self, name), bool):
+                raise BadInput(f"{name} = {getattr(self, name)!r}", "True or False", f"say whether {what}")
+        checked_activation(self.activation)
+        object.__setattr__(self, "dropout", positive(self.dropout, "dropout", zero=True))
+        if self.dropout >= 1:
+            raise BadInput(f"dropout = {self.dropout}", "0 <= dropout < 1", "lower it: at 1 nothing passes")
+        if self.skip and len(set(self.hidden)) > 1:  # pyright: ignore[reportArgumentType]
+            raise BadInput(
+                f"skip in hidden layers of widths {self.hidden}",
+                "one width: activities of different layers are added",
+                "use equal widths",
+            )
+
+    @property
+    def noisy(self) -> bool:
+        return self.dropout > 0
 
     def shapes(self, d_in, d_out):
         layers = layer_shapes(d_in, self.hidden, d_out)  # pyright: ignore[reportArgumentType]
         return tuple((shape, (shape[0],)) for shape in layers) if self.bias else layers
 
-    def apply(self, weights, x):
-        return self.layer(weights[-1], self._hidden(weights, x))
+    def apply(self, weights, x, key=None):
+        return self.through(weights, x, key=key)[-1]
 
-    def representation(self, weights, x):
-        return self._hidden(weights, x) if self.hidden else None
+    def representations(self, weights, x):
+        return self.through(weights, x)[:-1]
 
     @property
     def off_slope(self) -> float | None:
         """What a unit that is off passes on; None where units do more than switch between on and off."""
-        return OFF_SLOPE.get(self.activation)
+        return None if self.skip or self.dropout else OFF_SLOPE.get(self.activation)
 
     def gates(self, weights, x):
         """Which units are on, (sample, unit), the hidden layers side by side; a unit at exactly 0 is off."""
-        on = []
-        for layer in weights[:-1]:
-            before = self.layer(layer, x)
-            on.append(before > 0)
-            x = ACTIVATIONS[self.activation](before)
-        return jnp.concatenate(on, axis=1)
+        # Without skips, activations that only switch keep the sign of what comes in.
+        return jnp.concatenate([h > 0 for h in self.representations(weights, x)], axis=1)
 
-    def _hidden(self, weights, x):
-        for layer in weights[:-1]:
-            x = ACTIVATIONS[self.activation](self.layer(layer, x))
-        return x
+    def through(self, weights, x, key=None, product=lambda number, matrix, h: h @ matrix.T) -> tuple[Any, ...]:
+        """The activity of every hidden layer and the output; `product` is how layer `number` multiplies."""
+        found = []
+        for number, layer in enumerate(weights):
+            x = self.layer(layer, self._thinned(x, key, number), functools.partial(product, number))
+            if number < len(weights) - 1:
+                x = ACTIVATIONS[self.activation](x)
+                if self.skip and number > 1:
+                    x = x + found[-2]
+            found.append(x)
+        return tuple(found)
 
-    def layer(self, layer, x):
+    def layer(self, layer, x, product=lambda matrix, h: h @ matrix.T):
         """One layer before its activation."""
-        return x @ layer[0].T + layer[1] if self.bias else x @ layer.T
+        return product(layer[0], x) + layer[1] if self.bias else product(layer, x)
+
+    def _thinned(self, x, key, number):
+        """The inputs of a layer that dropout leaves, where there is a key to draw with."""
+        if key is None or not self.dropout:
+            return x
+        kept = jax.random.bernoulli(jax.random.fold_in(key, number), 1 - self.dropout, x.shape)
+        return jnp.where(kept, x / (1 - self.dropout), 0.0)

@@ -9,8 +9,9 @@ import numpy as np
 
 from .._errors import BadInput
 from .._noun import real_array
+from .._points import points
 from .._trajectory import Trajectory
-from ._measure import OBSERVABLES, Record, checked_names, points
+from ._measure import OBSERVABLES, Record, checked_names, compares_pairs
 
 
 def arrays(
@@ -56,7 +57,7 @@ def arrays(
                 "record all layers at the same inputs",
             )
     names = checked_names(observe, outputs=given is not None, targets=targets is not None and given is not None)
-    known = points(inputs, targets, pairs, names, samples)
+    known = points(inputs, targets, pairs, samples=samples, paired=compares_pairs(names))
     first = {layer: values[0] for layer, values in seen.items()}
     record = Record(known, names, first, None if given is None else given[0])
     needed = any(OBSERVABLES[name].needs_outputs for name in names)

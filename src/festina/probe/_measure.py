@@ -12,40 +12,17 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 
 from .._errors import BadInput
-from .._noun import real_array
 from .._observables import known_names
+from .._points import Points, gaps, products
 from .._trajectory import Trajectory
 from .._version import __version__
-
-ALL_PAIRS_UP_TO = 100  # inputs
-NUMBERS_AT_ONCE = 2**20  # differences of pairs are made in pieces of this size
-
-
-@dataclasses.dataclass(frozen=True)
-class Points:
-    """The inputs at which a network is probed, their targets if there are any, and the pairs to compare."""
-
-    inputs: np.ndarray | None  # (sample, …), None if they are not known
-    samples: int
-    targets: np.ndarray | None  # (sample, feature)
-    pairs: np.ndarray  # (pair, 2)
-
-    @property
-    def input_gap(self) -> np.ndarray | None:
-        """X of every pair."""
-        return None if self.inputs is None else gaps(self.inputs.reshape(self.samples, -1), self.pairs)
-
-    @property
-    def target_gap(self) -> np.ndarray | None:
-        """Y of every pair."""
-        return None if self.targets is None else gaps(self.targets, self.pairs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,40 +45,17 @@ class Observable:
     needs_targets: bool = False
 
 
-def _pieces(values: np.ndarray, pairs: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(pairs, h₂ − h₁) for some pairs at a time: all of them at once may not fit into memory."""
-    count = max(1, NUMBERS_AT_ONCE // max(1, values.shape[1]))
-    for first in range(0, len(pairs), count):
-        some = pairs[first : first + count]
-        yield some, values[some[:, 1]] - values[some[:, 0]]
-
-
-def gaps(values: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """|v₂ − v₁|² of every pair; values (sample, unit)."""
-    parts = [np.einsum("pu,pu->p", change, change) for _, change in _pieces(values, pairs)]
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
-def _products(values: np.ndarray, others: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """(v₂ − v₁)·(u₂ − u₁) of every pair."""
-    parts = [
-        np.einsum("pu,pu->p", change, others[some[:, 1]] - others[some[:, 0]])
-        for some, change in _pieces(values, pairs)
-    ]
-    return np.concatenate(parts)
-
-
 def _cosine(seen: Seen) -> np.ndarray:
     pairs = seen.points.pairs
     looks = list(zip(seen.hidden, seen.start, strict=True))
-    dots = np.stack([_products(now, start, pairs) for now, start in looks])
+    dots = np.stack([products(now, start, pairs) for now, start in looks])
     sizes = np.stack([np.sqrt(gaps(now, pairs)) * np.sqrt(gaps(start, pairs)) for now, start in looks])
     return np.where(sizes > 0, dots / sizes, np.nan)
 
 
 def _alignment(seen: Seen) -> np.ndarray:
     points = seen.points
-    return gaps(seen.outputs, points.pairs) - _products(seen.outputs, targets_of(points), points.pairs)
+    return gaps(seen.outputs, points.pairs) - products(seen.outputs, targets_of(points), points.pairs)
 
 
 def _mean_gap(seen: Seen) -> np.ndarray:
@@ -158,65 +112,9 @@ def checked_names(observe: str | Iterable[str] | None, *, outputs: bool, targets
     return tuple(dict.fromkeys(names))
 
 
-def points(inputs: Any, targets: Any, pairs: Any, names: Sequence[str], samples: int | None = None) -> Points:
-    """Check inputs (sample, …), targets (sample, feature) and pairs of samples against each other."""
-    if inputs is not None:
-        inputs = real_array(inputs, "inputs")
-        if inputs.ndim == 0:
-            raise BadInput(f"inputs = {inputs}", "an array (sample, …)", "give at least two inputs, as rows")
-        if samples is not None and len(inputs) != samples:
-            raise BadInput(
-                f"{len(inputs)} inputs, and activities of {samples} samples", "one input per sample", "match them"
-            )
-        samples = len(inputs)
-    assert samples is not None
-    if targets is not None:
-        targets = real_array(targets, "targets", ndim=(1, 2))
-        targets = targets[:, None] if targets.ndim == 1 else targets
-        if len(targets) != samples:
-            raise BadInput(f"{len(targets)} targets for {samples} inputs", "one target per input", "match their rows")
-    known = Points(inputs, samples, targets, np.zeros((0, 2), int))
-    if not any("pair" in OBSERVABLES[name].axes for name in names):
-        return known
-    known = dataclasses.replace(known, pairs=_checked_pairs(pairs, samples))
-    gap = known.input_gap
-    if gap is not None and not gap.all():
-        one, two = (int(i) for i in known.pairs[np.argmin(gap)])
-        raise BadInput(
-            f"inputs {one} and {two} of pair ({one}, {two}) are the same",
-            "two different inputs in a pair",
-            "leave one of them out, or give pairs=[…] without it",
-        )
-    return known
-
-
-def _checked_pairs(pairs: Any, samples: int) -> np.ndarray:
-    if pairs is None:
-        if samples < 2:
-            raise BadInput(f"{samples} input", "at least two, to form a pair", "probe at two inputs or more")
-        if samples > ALL_PAIRS_UP_TO:
-            raise BadInput(
-                f"{samples} inputs and no pairs",
-                f"pairs of inputs to compare, if there are more than {ALL_PAIRS_UP_TO} inputs",
-                "give pairs=[(0, 1), …]",
-            )
-        return np.stack(np.triu_indices(samples, 1), axis=1)
-    try:
-        array = np.asarray(list(pairs))
-    except (TypeError, ValueError):
-        array = np.asarray(None)
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise BadInput(f"pairs = {pairs!r}", "pairs of sample numbers", "give for example pairs=[(0, 1), (0, 2)]")
-    for one, two in array:
-        if not (0 <= one < samples and 0 <= two < samples):
-            raise BadInput(
-                f"pair ({one}, {two}) and {samples} inputs",
-                f"sample numbers from 0 to {samples - 1}",
-                "count the probe inputs from 0",
-            )
-        if one == two:
-            raise BadInput(f"pair ({one}, {two})", "two different samples in a pair", "name two samples")
-    return array.astype(int)
+def compares_pairs(names: Sequence[str]) -> bool:
+    """Whether one of these observables is about pairs."""
+    return any("pair" in OBSERVABLES[name].axes for name in names)
 
 
 def flat(values: Any, samples: int, whose: str, do: str) -> np.ndarray:
@@ -295,25 +193,18 @@ class Record:
                 axes[name] = ("time", *OBSERVABLES[name].axes)
         coordinates = {
             "layer": np.array(list(self.units)),
-            "pair": np.array([f"{one}-{two}" for one, two in self.points.pairs]),
+            "pair": self.points.names,
             "unit": np.array([f"{layer}:{unit}" for layer, count in self.units.items() for unit in range(count)]),
         }
         used = {axis for names in axes.values() for axis in names}
         provenance = {
-            "samples": self.points.samples,
-            "pairs": self.points.pairs.tolist(),
-            "input_gap": _listed(self.points.input_gap),
-            "target_gap": _listed(self.points.target_gap),
+            **self.points.facts,
             "units": self.units,
             "versions": versions(libraries),
             **facts,
         }
         kept = {axis: value for axis, value in coordinates.items() if axis in used}
         return Trajectory(np.asarray(self.times), values, axes, source, provenance, kept)
-
-
-def _listed(values: np.ndarray | None) -> list[float] | None:
-    return None if values is None else values.tolist()
 
 
 def versions(libraries: Sequence[str]) -> dict[str, str]:

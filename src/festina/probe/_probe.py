@@ -10,8 +10,9 @@ import numpy as np
 
 from .._errors import BadInput
 from .._noun import whole
+from .._points import Points, points
 from .._trajectory import Trajectory
-from ._measure import Points, Record, checked_names, points
+from ._measure import Record, checked_names, compares_pairs
 
 At = int | Iterable[int]
 
@@ -47,7 +48,7 @@ class Probe:
 
     def __init__(self, inputs: Any, targets: Any, pairs: Any, at: Any, observe: Any):
         self._names = checked_names(observe, outputs=True, targets=targets is not None)
-        self._points: Points = points(inputs, targets, pairs, self._names)
+        self._points: Points = points(inputs, targets, pairs, paired=compares_pairs(self._names))
         self._due = steps_to_record(at)
         self._record: Record | None = None
         self._state = "new"

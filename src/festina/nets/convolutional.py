@@ -1,0 +1,76 @@
+"""Convolutional networks in one dimension."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+
+from .._errors import BadInput
+from .._noun import noun, static, whole
+from .._setup import Net
+from ._activations import ACTIVATIONS, checked_activation
+
+
+@noun
+class Convolutional(Net):
+    """`units`, then `convolutions` along them, then a linear read-out; the activation follows all layers but it.
+
+    The first convolution goes from 1 to `channels` channels, the last back to 1; each has `kernel` weights per channel,
+    stride 1 and no padding, so that kernel − 1 positions are lost. The representation in a layer is that of all its
+    channels and positions. Weights are a tuple over layers, (W, b) each, W of a convolution (out, in, kernel).
+    The defaults are those of [vanrossem2024, table 1] as it was run.
+    """
+
+    units: int = static(default=500)
+    channels: int = static(default=20)
+    convolutions: int = static(default=11)
+    kernel: int = static(default=11)
+    activation: str = static(default="leaky_relu")
+
+    def __post_init__(self):
+        for name in ("units", "channels", "kernel"):
+            whole(getattr(self, name), name)
+        whole(self.convolutions, "convolutions", least=2)
+        checked_activation(self.activation)
+        if self._last < 1:
+            raise BadInput(
+                f"{self.convolutions} convolutions of kernel {self.kernel} on {self.units} units",
+                f"units above {self.convolutions * (self.kernel - 1)}: each convolution loses kernel − 1 positions",
+                "raise units, or use fewer or shorter kernels",
+            )
+
+    @property
+    def _last(self) -> int:
+        """How many positions the convolutions leave."""
+        return self.units - self.convolutions * (self.kernel - 1)
+
+    def shapes(self, d_in, d_out):
+        inner = [1, *[self.channels] * (self.convolutions - 1), 1]
+        kernels = [(into, out, self.kernel) for out, into in itertools.pairwise(inner)]
+        layers = [(self.units, d_in), *kernels, (d_out, self._last)]
+        return tuple((shape, (shape[0],)) for shape in layers)
+
+    def apply(self, weights, x):
+        return self._read_out(weights, self._through(weights, x)[-1])
+
+    def representations(self, weights, x):
+        return tuple(h.reshape(len(h), -1) for h in self._through(weights, x))
+
+    def _through(self, weights, x) -> list[Any]:
+        """(sample, channel, position) after each layer but the last."""
+        act = ACTIVATIONS[self.activation]
+        (matrix, bias), *kernels = weights[:-1]
+        found = [act(x @ matrix.T + bias)[:, None, :]]
+        for kernel, bias in kernels:
+            found.append(act(_convolved(found[-1], kernel) + bias[:, None]))
+        return found
+
+    def _read_out(self, weights, hidden):
+        matrix, bias = weights[-1]
+        return hidden.reshape(len(hidden), -1) @ matrix.T + bias
+
+
+def _convolved(h: Any, kernel: Any) -> Any:
+    return jax.lax.conv_general_dilated(h, kernel, (1,), "VALID", dimension_numbers=("NCH", "OIH", "NCH"))
