@@ -29,7 +29,10 @@ NAMES = (
     "gated_xor",
     "depth",
     "depth_gated",
+    "few_samples",
     "find_gates",
+    "two_point",
+    "two_point_fit",
 )
 HEADINGS = ("work", "threads", "rival", "ratio", "target", "reached", "festina", "the rival's")
 

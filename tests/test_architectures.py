@@ -262,3 +262,14 @@ def test_theories_of_layers_predict_distances():
     assert theory.provenance["target_gap"] == trained.provenance["target_gap"]
     for name in names:
         np.testing.assert_allclose(theory[name], trained[name][0], rtol=1e-6, atol=1e-8, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_slopes_are_those_of_pytorch_also_at_zero(name, double):
+    from festina.nets._activations import ACTIVATIONS as OURS
+
+    points = np.array([-2.0, -1e-3, 0.0, 1e-3, 2.0])
+    theirs = torch.tensor(points, requires_grad=True)
+    ACTIVATIONS[name](theirs).sum().backward()
+    ours = jax.vmap(jax.grad(OURS[name]))(jnp.asarray(points))
+    np.testing.assert_allclose(ours, np.asarray(theirs.grad), rtol=1e-12)

@@ -179,11 +179,12 @@ def test_many_devices_give_the_numbers_of_one():
         import jax, numpy as np
         jax.config.update("jax_num_cpu_devices", {devices})
         import festina as fs
-        setup = fs.Setup(fs.tasks.hierarchy(levels=2), fs.nets.MLP(6), fs.inits.SmallRandom(0.4),
-                         fs.rules.GradientDescent(0.1), until=6.0, points=7)
-        seen = fs.simulate(setup, seeds=5)
-        assert seen["loss"].shape == (5, 7) and len(jax.devices()) == {devices}
-        print(np.round(seen["loss"], 12).tolist())
+        for rule in (fs.rules.GradientDescent(0.1), fs.rules.SGD(0.1, batch=2)):
+            setup = fs.Setup(fs.tasks.hierarchy(levels=2), fs.nets.MLP(6), fs.inits.SmallRandom(0.4), rule,
+                             until=6.0, points=7)
+            seen = fs.simulate(setup, seeds=5)
+            assert seen["loss"].shape == (5, 7) and len(jax.devices()) == {devices}
+            print(np.round(seen["loss"], 12).tolist())
     """
     assert in_fresh_python(code.format(devices=1)) == in_fresh_python(code.format(devices=2))
 

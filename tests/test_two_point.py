@@ -13,7 +13,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import festina as fs
-from festina import _two_point
+from festina import _rotation, _two_point
 from festina._fit import fit_two_point
 from festina.theories.two_point import final_distance, trajectory
 
@@ -170,12 +170,12 @@ def test_one_output_is_solved_with_any_rotation(kind, double):
     u, v = encoder @ dx, decoder[0]
     true = matrix_flow(encoder, decoder, dx, target, tau_h, tau_y, times)
     constants = (dx @ dx, target @ target, tau_h, tau_y)
-    found = _two_point.rotating(times, u @ u, v @ v, u @ v, *constants)
+    found = _rotation.rotating(times, u @ u, v @ v, u @ v, *constants)
     np.testing.assert_allclose(found, true, rtol=1e-8, atol=1e-8)
-    late = _two_point.rotating(np.array([1e3, 1e6]), u @ u, v @ v, u @ v, *constants)
+    late = _rotation.rotating(np.array([1e3, 1e6]), u @ u, v @ v, u @ v, *constants)
     assert all(np.all(np.isfinite(curve)) for curve in late)
     if kind != "stuck":
-        end = _two_point.rotated_final_distance(u @ u, v @ v, u @ v, *constants)
+        end = _rotation.rotated_final_distance(u @ u, v @ v, u @ v, *constants)
         np.testing.assert_allclose(late.distance[1], end, rtol=1e-9, atol=1e-5 if kind == "still" else 1e-12)
     if kind == "any":
         # The theory without rotation is not the flow of this net.

@@ -1,38 +1,26 @@
-"""Fit the rates of the two-point theory to what was recorded from a network.
-
-Least squares of H, P and w with equal weights, from the recorded start [vanrossem2024, eq. 49], in the logarithms of
-the two rates. The closed form makes every evaluation cheap and its derivatives exact. κ = η_h/η_y is set by the final
-level, √(η_h η_y) by the time of the transition: a scan of the latter comes first, and the best three are polished.
-"""
+"""Fit the rates of the two-point theory to what was recorded from a network, and judge whether the theory applies."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import least_squares
 
 from . import _two_point
 from ._errors import BadInput, UnknownName
-from ._noun import real_array, whole
+from ._fit_rates import LARGEST_LOG, Found, FoundMean, Member, mean_rates, rates
+from ._fit_records import CONSTANT, Entry, checked_entry, checked_times, numbered, recorded, seed_number
 from ._precision import in_double
 from ._trajectory import Trajectory
 from ._two_point import Curves
-
-SCAN = np.logspace(-3.5, 4.5, 80)  # √(η_h η_y X Y) × duration
-COARSE = 256  # records are enough to scan
-POLISHED = 3
-LARGEST_LOG = 80.0  # of a rate × duration; beyond it nothing moves, or all is over at once
 
 LARGE_START = 0.1  # H0/X; the hidden difference then turns before it grows
 LEFT_TO_LEARN = 0.05  # of the target
 GOOD_FIT = 0.9  # R² of w, the first curve to show that two rates do not describe a network
 LONG_PLATEAU = 10.0  # in lengths of the transition; the closed form from a start of 1e-9 waits for 5
 IDENTIFIED = 1e6  # condition of the Gauss-Newton matrix
-CONSTANT = 1e-9  # of the size of a curve
 UNCHANGED = "H, P and w do not change: nothing can be fitted; record for longer, or from a run that learns"
 
 
@@ -56,13 +44,24 @@ class Verdict:
         return "; ".join(self.reasons) if self.reasons else "nothing speaks against it"
 
 
+class MeanFit(NamedTuple):
+    """The fitted rate η of |ȳ − ȳ*|² = |ȳ(0) − ȳ*|² e^(−2ηt), its standard error, R², and whether it is a minimum."""
+
+    eta: float
+    error: float
+    r2: float
+    gap0: float
+    converged: bool
+
+
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class TwoPointFit:
     """Fitted rates of the two-point theory, how well they are known, and whether the theory applies.
 
     `covariance` is that of ln η_h, ln η_y and, where the start is free, p0/√Y; it takes the errors of the records as
     independent and the start as known. `condition` is that of the Gauss-Newton matrix: above 1e6 the rates are not
-    identified. `predicted` are the curves of the fit at `times`, which begin at record `start`.
+    identified. `predicted` are the curves of the fit at `times`, which begin at record `start`. `mean` is the fit of
+    the third rate, that of the mean of the outputs, to |ȳ − ȳ*|² alone.
     """
 
     rates: Rates
@@ -77,6 +76,23 @@ class TwoPointFit:
     start: int
     along0: float  # p0, the component of the first output difference on the target
     free_gap: bool
+    target_gap: float
+    mean: MeanFit | None = None
+
+    @property
+    def eta_mean(self) -> float | None:
+        """The fitted rate of the mean of the outputs; None if there was nothing to fit it to."""
+        return None if self.mean is None else self.mean.eta
+
+    @property
+    def tau_mean(self) -> float | None:
+        """1/η_mean."""
+        return None if self.mean is None else 1 / self.mean.eta
+
+    @property
+    def loss(self) -> Any:
+        """The loss of the two points at `times` with the three fitted rates; None without the third."""
+        return None if self.mean is None else _loss(self)
 
     @property
     def tau_h(self) -> float:
@@ -104,11 +120,15 @@ class TwoPointFit:
             f"{name} = {value:.4g} ± {error:.1g}"
             for name, value, error in zip(("η_h", "η_y"), self.rates, spread, strict=True)
         )
+        mean = ""
+        if self.mean is not None:
+            mean = f"  fitted   η_mean = {self.mean.eta:.4g} ± {self.mean.error:.1g}, R² {self.mean.r2:.4f}\n"
         start = f", p0 = {self.along0:.4g}" if self.free_gap else ""
         fits = ", ".join(f"{name} {value:.4f}" for name, value in zip(("H", "P", "w"), self.r2, strict=True))
         return (
             f"TwoPointFit, fitted to {len(self.times)} records from record {self.start} on\n"
             f"  fitted   {rates} per unit time, κ = {self.kappa:.4g}{start}\n"
+            f"{mean}"
             f"  R²       {fits}; squared error {self.sse:.3g}, condition {self.condition:.2g}\n"
             f"  applies  {'yes' if self.applies else 'no'}: {self.applies}"
         )
@@ -120,78 +140,51 @@ def fit(
     *,
     layer: str | int | None = None,
     pair: str | int = 0,
+    seed: int | None = None,
     start: int = 0,
     free_gap: bool = False,
 ) -> TwoPointFit:
-    """Fit a theory's free numbers to what a probe has recorded; all that comes of it is marked as fitted.
+    """Fit a theory's free numbers to a recorded network; all that comes of it is marked as fitted.
 
     The one theory with free numbers is "TwoPoint": its two rates, for one layer and one pair of inputs of a trajectory
-    from `festina.probe`, recorded with targets.
+    from `festina.probe`, recorded with targets, or from `simulate` or `solve` with observe=["distance",
+    "output_distance", "output_alignment"]. The third rate, that of the mean of the two outputs, is fitted if
+    "mean_gap" was recorded, or the loss of these two points alone. `festina.probe.scan` fits all layers and pairs.
 
     Args:
         layer: a name or number of the recorded layers; None takes the middle one, number L//2.
         pair: a name such as "0-1", or a number, of the recorded pairs.
+        seed: one of the seeds of `simulate`; None takes the only one.
         start: the record to begin at, once the mean of the outputs is learned.
         free_gap: also fit the first difference of outputs along the target.
     """
     if theory != "TwoPoint":
         raise UnknownName.among("theory with something to fit", theory, ("TwoPoint",))
-    needed = ("distance", "output", "alignment")
-    if not isinstance(trajectory, Trajectory) or not all(name in trajectory for name in needed):
-        has = ", ".join(trajectory) if isinstance(trajectory, Trajectory) else repr(trajectory)
-        raise BadInput(
-            f"a fit of the two-point theory to {has}",
-            f"a trajectory with {', '.join(needed)}",
-            "record one with festina.probe.torch(model, inputs=…, targets=…)",
-        )
-    if trajectory.axes["distance"] != ("time", "layer", "pair"):
-        raise BadInput(
-            f"distances with the axes {trajectory.axes['distance']}", "time, layer, pair", "fit one run at a time"
-        )
-    facts = trajectory.provenance
-    if not facts.get("input_gap") or not facts.get("target_gap"):
-        do = "give inputs= and targets= to the probe"
-        raise BadInput("a trajectory without gaps of inputs and targets", "both", do)
-    layers = [str(name) for name in trajectory.coordinates["layer"]]
-    which = _numbered(len(layers) // 2 if layer is None else layer, layers, "layer")
-    k = _numbered(pair, [str(name) for name in trajectory.coordinates["pair"]], "pair")
-    curves = trajectory["distance"][:, which, k], trajectory["output"][:, k], trajectory["alignment"][:, k]
-    input_gap, target_gap = facts["input_gap"][k], facts["target_gap"][k]
-    return fit_two_point(trajectory.times, *curves, input_gap, target_gap, free_gap=free_gap, start=start)
-
-
-def _numbered(which: Any, names: list[str], kind: str) -> int:
-    """The number of a recorded layer or pair, given by name or number."""
-    if isinstance(which, str):
-        if which not in names:
-            raise UnknownName.among(f"recorded {kind}", which, names)
-        return names.index(which)
-    number = whole(which, kind, least=0)
-    if number >= len(names):
-        raise BadInput(f"{kind} = {number}", f"one of the {len(names)} recorded, counted from 0", f"choose: {names}")
-    return number
-
-
-class _Record(NamedTuple):
-    """What the closed form is compared with, in units of the duration; records beyond `mask` are padding."""
-
-    ts: Any
-    curves: Any  # (3, time)
-    mask: Any
-    distance0: Any
-    off0: Any
-    input_gap: Any
-    target_gap: Any
+    seen = recorded(trajectory)
+    which = numbered(len(seen.layers) // 2 if layer is None else layer, seen.layers, "layer")
+    return _only(
+        seen.times, seen.member(seed_number(seed, seen), which, numbered(pair, seen.pairs, "pair")), start, free_gap
+    )
 
 
 def fit_two_point(
-    times: Any, H: Any, P: Any, w: Any, X: Any, Y: Any, *, free_gap: bool = False, start: int = 0
+    times: Any,
+    H: Any,
+    P: Any,
+    w: Any,
+    X: Any,
+    Y: Any,
+    *,
+    mean_gap: Any = None,
+    free_gap: bool = False,
+    start: int = 0,
 ) -> TwoPointFit:
     """The rates with which the two-point theory comes nearest to recorded curves.
 
     `H`, `P` and `w` are the squared distances in a layer and in the output, and w = P − dy·Δy*, at `times`; `X` and `Y`
     the squared distances of inputs and targets. `start` is the record to begin at: while a network still learns the
     mean of its outputs, H does not follow w. `free_gap` also fits p0, the first output difference along the target.
+    `mean_gap` is |ȳ − ȳ*|² at `times`, for the third rate.
 
     >>> from festina.theories.two_point import trajectory
     >>> ts, pair = range(0, 4000, 20), dict(distance0=1e-3, output0=1e-4, alignment0=-0.0069)
@@ -200,31 +193,44 @@ def fit_two_point(
     >>> round(fit.tau_h, 6), round(fit.tau_y, 6), bool(fit.applies)
     (500.0, 100.0, True)
     """
-    times, curves, start = _checked_record(times, dict(H=H, P=P, w=w), start)
-    first = dict(zip(("distance0", "output0", "alignment0"), (float(c[0]) for c in curves), strict=True))
-    shown = {name: f"{curve}[{start}]" for name, curve in zip(first, ("H", "P", "w"), strict=True)}
-    numbers = _two_point.checked(
-        {**first, "input_gap": X, "target_gap": Y}, {**shown, "input_gap": "X", "target_gap": "Y"}
-    )
-    if any(np.ndim(number) for number in numbers.values()):
-        raise BadInput(
-            f"X of shape {np.shape(X)} and Y of shape {np.shape(Y)}", "two numbers", "fit one pair of points at a time"
-        )
-    X, Y = float(numbers["input_gap"]), float(numbers["target_gap"])
-    if free_gap and Y == 0:
-        raise BadInput("free_gap = True with Y = 0", "targets that differ", "there is no target to be along; leave it")
-    x, done, predicted, slopes = _fitted(times - times[0], curves, X, Y, bool(free_gap))
-    errors = np.sum((curves - np.stack(predicted)) ** 2, axis=1)
+    return _only(times, Entry(H, P, w, X, Y, mean_gap), start, free_gap)
+
+
+def _only(times: Any, entry: Entry, start: Any, free_gap: bool) -> TwoPointFit:
+    (found,) = fit_all(times, [entry], free_gap=free_gap, start=start)
+    if isinstance(found, BadInput):
+        raise found
+    return found
+
+
+def fit_all(
+    times: Any, entries: Sequence[Entry], *, free_gap: bool = False, start: int = 0
+) -> list[TwoPointFit | BadInput]:
+    """The fits of many records at the same times; for a record that cannot be used, what is wrong with it."""
+    times, start = checked_times(times, start)
+    outcomes: list[Any] = [checked_entry(entry, times, start, bool(free_gap)) for entry in entries]
+    usable = [i for i, outcome in enumerate(outcomes) if not isinstance(outcome, BadInput)]
+    times = times[start:]
+    members = [outcomes[i][0] for i in usable]
+    means = {i: outcomes[i][1] for i in usable if outcomes[i][1] is not None}
+    third = dict(zip(means, mean_rates(times, list(means.values())), strict=True)) if means else {}
+    for i, member, found in zip(usable, members, rates(times, members, bool(free_gap)) if members else (), strict=True):
+        mean = _judged_mean(times, means[i], third[i]) if i in third else None
+        outcomes[i] = _judged(times, member, found, mean, start, bool(free_gap))
+    return outcomes
+
+
+def _judged(times: Any, member: Member, found: Found, mean: MeanFit | None, start: int, free_gap: bool) -> TwoPointFit:
+    curves, X, Y = member
+    errors = np.sum((curves - np.stack(found.predicted)) ** 2, axis=1)
     # The first record is the start, and no evidence.
-    spare = max(3 * (len(times) - 1) - slopes.shape[1], 1)
-    covariance, condition = _uncertainty(slopes, errors.sum() / spare)
-    varied = np.ptp(curves, axis=1) > CONSTANT * np.max(np.abs(curves), axis=1)
-    total = np.sum((curves - curves.mean(axis=1, keepdims=True)) ** 2, axis=1)
-    r2 = Curves(*map(float, np.where(varied, 1 - errors / np.where(varied, total, 1.0), np.nan)))
-    rates = Rates(*(float(np.exp(log) / (times[-1] - times[0])) for log in x[:2]))
-    converged = done and bool(varied.any() and np.all(np.abs(x[:2]) < LARGEST_LOG))
+    spare = max(3 * (len(times) - 1) - len(found.metric), 1)
+    covariance, condition = _uncertainty(found.metric, errors.sum() / spare)
+    varied, r2 = _explained(curves, errors)
+    converged = found.converged and bool(varied.any() and np.all(np.abs(found.logs[:2]) < LARGEST_LOG))
+    r2 = Curves(*map(float, r2))
     return TwoPointFit(
-        rates=rates,
+        rates=Rates(*(float(np.exp(log) / (times[-1] - times[0])) for log in found.logs[:2])),
         covariance=covariance,
         r2=r2,
         sse=float(errors.sum()),
@@ -232,95 +238,47 @@ def fit_two_point(
         converged=converged,
         applies=Verdict(_reasons(times, curves, X, Y, r2, condition, converged) if varied.any() else (UNCHANGED,)),
         times=times,
-        predicted=predicted,
+        predicted=found.predicted,
         start=start,
-        along0=float(x[2] * (np.sqrt(Y) or 1.0)),
-        free_gap=bool(free_gap),
+        along0=float(found.logs[2] * (np.sqrt(Y) or 1.0)),
+        free_gap=free_gap,
+        target_gap=Y,
+        mean=mean,
     )
+
+
+def _judged_mean(times: Any, curve: Any, found: FoundMean) -> MeanFit:
+    errors = np.sum((curve - found.predicted) ** 2)
+    variance = errors / curve[0] ** 2 / max(len(times) - 2, 1)
+    spread = np.sqrt(variance / found.metric) if found.metric > 0 else np.inf
+    eta = float(np.exp(found.log) / (times[-1] - times[0]))
+    r2 = _explained(curve[None], errors[None])[1]
+    return MeanFit(eta, float(eta * spread), float(r2[0]), float(curve[0]), found.converged)
+
+
+def _explained(curves: Any, errors: Any) -> tuple[Any, Any]:
+    """Which curves change, and R² of those that do."""
+    varied = np.ptp(curves, axis=1) > CONSTANT * np.max(np.abs(curves), axis=1)
+    total = np.sum((curves - curves.mean(axis=1, keepdims=True)) ** 2, axis=1)
+    return varied, np.where(varied, 1 - errors / np.where(varied, total, 1.0), np.nan)
 
 
 @in_double
-def _fitted(ts, curves, X, Y, free_gap):
-    """ln η_h, ln η_y in units of the duration, and p0/√Y; whether they are a minimum; curves and derivatives there."""
-    ts = ts / ts[-1]
-    along0, off0 = map(float, _two_point.components(curves[1, 0], curves[2, 0], Y))
-    along0 = along0 / (np.sqrt(Y) or 1.0)
-    fixed = curves[0, 0], off0, X, Y
-    coarse = np.unique(np.linspace(0, len(ts) - 1, COARSE).round().astype(int))
-    guesses = _guesses(curves, X, Y, along0)
-    scores = np.asarray(_scores(guesses, _padded(ts[coarse], curves[:, coarse], *fixed)))
-    record, free = _padded(ts, curves, *fixed), 3 if free_gap else 2
-
-    def completed(x):
-        return np.concatenate([x, [along0]])[:3]
-
-    found = [
-        least_squares(
-            lambda x: np.asarray(_residuals(completed(x), record)),
-            guess[:free],
-            lambda x: np.asarray(_slopes(completed(x), record))[:, :free],  # pyright: ignore[reportArgumentType]
-            method="lm",
-            ftol=1e-15,
-            xtol=1e-15,
-            gtol=1e-15,
-            max_nfev=200,
-        )
-        for guess in guesses[np.argsort(scores)[:POLISHED]]
-    ]
-    best = min(found, key=lambda one: one.cost)
-    x = completed(best.x)
-    return x, best.status > 0, Curves(*_predicted(x, record)[:, : len(ts)]), _slopes(x, record)[:, :free]
+def _loss(fit: TwoPointFit) -> Any:
+    assert fit.mean is not None
+    return _two_point.loss(fit.times - fit.times[0], fit.predicted, fit.target_gap, fit.mean.gap0, 1 / fit.mean.eta)
 
 
-def _guesses(curves, X, Y, along0):
-    """Logarithms of both rates, and p0: the scan, for each of three values of κ, no two of them the same."""
-    (H0, P0, _), (H, P, _) = curves[:, 0], curves[:, -1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # The final level of small starts; what the conserved quantity says; nothing known.
-        ratios = np.array([H**2 / (X * Y) if Y else np.nan, (H - H0) / (X * (P / H - P0 / H0)), 1.0])
-    usable = np.isfinite(ratios) & (ratios > 1e-12) & (ratios < 1e12)
-    ratios = np.where(usable, ratios, 1.0) * [1.0, 1.1, 1.2]  # often they agree, and one start is tried once
-    speed = np.log(SCAN / np.sqrt(X * (Y or P0 or 1.0)))
-    tilt = np.log(ratios)[:, None] / 2
-    pairs = np.stack([speed + tilt, speed - tilt, np.full((3, len(SCAN)), along0)], axis=-1)
-    return pairs.reshape(-1, 3)
-
-
-def _padded(ts, curves, *fixed) -> _Record:
-    """A record of a length that is a power of two, so that records of many lengths share a program."""
-    length = max(COARSE, 1 << (len(ts) - 1).bit_length())
-    more = (0, length - len(ts))
-    mask = np.pad(np.ones(len(ts)), more)
-    padded = np.pad(ts, more, mode="edge"), np.pad(curves, ((0, 0), more)), mask
-    return _Record(*map(jnp.asarray, (*padded, *map(float, fixed))))
-
-
-@jax.jit
-def _predicted(x: Any, record: _Record) -> Any:
-    tau_h, tau_y = jnp.exp(-jnp.clip(x[:2], -LARGEST_LOG, LARGEST_LOG))
-    along0 = x[2] * jnp.sqrt(record.target_gap)
-    curves = _two_point.from_components(
-        record.ts, record.distance0, along0, record.off0, record.input_gap, record.target_gap, tau_h, tau_y
-    )
-    return jnp.stack(curves)
-
-
-@jax.jit
-def _residuals(x: Any, record: _Record) -> Any:
-    return ((_predicted(x, record) - record.curves) * record.mask).ravel()
-
-
-_slopes = jax.jit(jax.jacfwd(_residuals))
-_scores = jax.jit(jax.vmap(lambda x, record: jnp.sum(_residuals(x, record) ** 2), in_axes=(0, None)))
-
-
-def _uncertainty(slopes, variance):
+def _uncertainty(metric, variance):
     """The covariance of the parameters, and the condition of the Gauss-Newton matrix; infinite where it is singular."""
-    _, sizes, right = np.linalg.svd(slopes, full_matrices=False)
-    if not np.all(np.isfinite(sizes)) or sizes[-1] <= 0:
-        return np.full((len(sizes), len(sizes)), np.inf), np.inf
+    none = np.full(metric.shape, np.inf), np.inf
+    if not np.all(np.isfinite(metric)):
+        return none
+    sizes, axes = np.linalg.eigh(metric)
+    if sizes[0] <= 0:
+        return none
     with np.errstate(over="ignore"):
-        return variance * (right.T / sizes**2) @ right, float((sizes[0] / sizes[-1]) ** 2)
+        return variance * (axes / sizes) @ axes.T, float(sizes[-1] / sizes[0])
 
 
 def _reasons(times, curves, X, Y, r2, condition, converged) -> tuple[str, ...]:
@@ -355,28 +313,3 @@ def _plateau(times, output) -> float:
     done = (output - output[0]) / change
     early, late = np.argmax(done >= 0.1), np.argmax(done >= 0.9)
     return float((times[early] - times[0]) / (times[late] - times[early])) if late > early else float(early)
-
-
-def _checked_record(times, curves, start):
-    times = real_array(times, "times", ndim=1)
-    curves = {name: real_array(curve, name, ndim=1) for name, curve in curves.items()}
-    lengths = {"times": len(times), **{name: len(curve) for name, curve in curves.items()}}
-    if len(set(lengths.values())) > 1:
-        raise BadInput(
-            f"records of different lengths: {', '.join(f'{name} {n}' for name, n in lengths.items())}",
-            "one value of H, P and w for every time",
-            "record all of them at the same steps",
-        )
-    start = whole(start, "start", least=0)
-    if len(times) - start < 4:
-        raise BadInput(
-            f"{max(len(times) - start, 0)} records from start = {start} on", "at least 4", "record more often"
-        )
-    if np.any(np.diff(times) <= 0):
-        raise BadInput("times that do not increase", "increasing times", "sort the records by time")
-    for name in ("H", "P"):
-        if np.any(curves[name] < 0):
-            raise BadInput(
-                f"{name} down to {curves[name].min():g}", f"squared distances {name} >= 0", "give squared distances"
-            )
-    return times[start:], np.stack([curve[start:] for curve in curves.values()]), start

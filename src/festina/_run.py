@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from . import _thin
 from ._errors import BadInput
 from ._linalg import shared_modes
 from ._narrow import narrowed, widened
@@ -62,10 +63,10 @@ class Lanes(NamedTuple):
         layout, size = NamedSharding(self.mesh, PartitionSpec("seed")), self.mesh.size
 
         def place(leaf):
-            filled = np.concatenate([leaf, np.repeat(leaf[-1:], -len(leaf) % size, axis=0)])
-            return jax.device_put(filled, layout)
+            rows = np.arange(len(leaf) + -len(leaf) % size)
+            return jax.device_put(leaf[np.minimum(rows, len(leaf) - 1)], layout)  # NumPy has no random keys
 
-        return jax.tree.map(lambda leaf: place(np.asarray(leaf)), tree)
+        return jax.tree.map(place, tree)
 
     def each(self, one: Any, shared: Any, per_seed: Any) -> Any:
         """`one(shared, item)` for every item along the leading axis of `per_seed`."""
@@ -98,27 +99,27 @@ class Layout(NamedTuple):
     stacks: tuple[tuple[int, ...], ...]  # numbers of the weights of one stack
 
     @classmethod
-    def of(cls, net: Any, weights: Any) -> Layout:
-        """For weights with a leading seed axis."""
+    def of(cls, alike: Any, weights: Any) -> Layout:
+        """For weights with a leading seed axis, those that are `alike` as one."""
         leaves, structure = jax.tree.flatten(weights)
         # With their longer axis contiguous XLA's matrix products need no copies.
         flips = tuple(w.ndim == 3 and w.shape[1] > w.shape[2] for w in leaves)
-        single = set(range(len(leaves))) - {k for group in net.alike for k in group}
-        return cls(structure, flips, (*net.alike, *((k,) for k in sorted(single))))
+        single = set(range(len(leaves))) - {k for group in alike for k in group}
+        return cls(structure, flips, (*alike, *((k,) for k in sorted(single))))
 
     def hold(self, weights: Any) -> tuple[Any, ...]:
         leaves = jax.tree.leaves(weights)
         groups = [[np.asarray(leaves[k]) for k in stack] for stack in self.stacks]
-        return self._turned([np.stack(group, axis=-3) if len(group) > 1 else group[0] for group in groups])
+        return self.turned([np.stack(group, axis=-3) if len(group) > 1 else group[0] for group in groups])
 
     def weights(self, held: tuple[Any, ...]) -> Any:
         leaves = {}
         # Stacks are turned before they are taken apart: XLA sees then that the parts are put together again.
-        for stack, array in zip(self.stacks, self._turned(held), strict=True):
+        for stack, array in zip(self.stacks, self.turned(held), strict=True):
             leaves |= zip(stack, apart(array, -3) if len(stack) > 1 else [array], strict=True)
         return jax.tree.unflatten(self.structure, [leaves[k] for k in range(len(leaves))])
 
-    def _turned(self, stacks: Any) -> tuple[Any, ...]:
+    def turned(self, stacks: Any) -> tuple[Any, ...]:
         return tuple(
             array.swapaxes(-1, -2) if self.flips[stack[0]] else array
             for stack, array in zip(self.stacks, stacks, strict=True)
@@ -166,6 +167,9 @@ def _advance(
 
 
 def _travel(view: View, rule: Any, carry: Carry, amount: Any, layout: Layout) -> Carry:
+    if _thin.pays(view.net, view.seen, rule):
+        return _thin.travel(view, rule, carry, amount, layout)
+
     def slope(held, rows, key=None):
         descent = lambda held: descended(view.net, view.seen, layout.weights(held), rows, key)  # noqa: E731
         return jax.value_and_grad(descent)(held)
@@ -240,7 +244,7 @@ class Run:
         fewer = self.stepping and setup.rule.follows_gradient and isinstance(view.seen, Moments)
         weights, turns = narrowed(view.net, weights) if fewer else (weights, (None,) * len(view.net.junctions))
         weights, turns = jax.tree.map(lambda leaf: np.asarray(leaf, setup.precision), (weights, turns))
-        self.layout = Layout.of(view.net, weights)
+        self.layout = Layout.of(_thin.alike(view.net, view.seen, setup.rule), weights)
         held = self.layout.hold(weights)
         start = functools.partial(_first, dtype=self.goals.dtype, stepping=self.stepping, layout=self.layout)
         carry = start(self.view, self.rule, held, np.asarray(seeds))

@@ -145,6 +145,8 @@ def solve(
     member = entry.theory
     times = np.asarray(setup.times)
     names = tuple(n for n in member.readouts if n not in OBSERVABLES or not OBSERVABLES[n].lacks(setup))
+    if pairs is not None:  # a theory of pairs has its own in mind; those asked for are read off its layers
+        names = tuple(n for n in names if n not in OBSERVABLES or "points" not in OBSERVABLES[n].needs)
     extra = tuple(name for name in asked if name not in names and _derivable(name, member, setup))
     for name in asked:
         if name not in (*names, *extra):

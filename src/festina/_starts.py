@@ -25,7 +25,9 @@ def map_layers(key: Any, net: Net, task: Task, matrix: Any) -> Any:
     shapes, structure = jax.tree.flatten(net.shapes(task.d_in, task.d_out), is_leaf=is_shape)
     # As in `normal`: keys of a longer list begin with those of a shorter one.
     keys = jax.random.split(key, 1 << (len(shapes) - 1).bit_length())
-    drawn = [matrix(k, s) if len(s) > 1 else jnp.zeros(s) for k, s in zip(keys, shapes, strict=False)]
+    # With a number that is no constant, one compiled program takes any of the keys.
+    each = (jax.lax.dynamic_index_in_dim(keys, np.asarray(i), keepdims=False) for i in range(len(shapes)))
+    drawn = [matrix(k, s) if len(s) > 1 else jnp.zeros(s) for k, s in zip(each, shapes, strict=True)]
     return jax.tree.unflatten(structure, drawn)
 
 

@@ -17,6 +17,7 @@ Distances broadcast against each other; time is the last axis of what depends on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from jax.scipy.special import ndtr, ndtri
 from . import _pair
 from ._errors import BadInput
 from ._noun import is_traced, real_array
+from ._precision import in_double
 
 SLACK = 1e-6  # of Cauchy and Schwarz: records in float32 miss by 1e-7
 SHARP = 32  # units of rounding below which the output has no part off the target
@@ -56,10 +58,12 @@ class Law(NamedTuple):
     spread: Any
     scale: Any  # B
 
+    @in_double
     def cdf(self, distance: Any) -> Any:
         """P(H∞ < distance), for distances > 0."""
         return ndtr((distance - self.scale**2 / distance - self.mean) / self.spread)
 
+    @in_double
     def quantile(self, share: Any) -> Any:
         """The distance below which this share of the draws ends; share ½ is the median."""
         return settled(self.mean + self.spread * ndtri(jnp.asarray(share, float)), self.scale)
@@ -82,8 +86,8 @@ def states(
 
 def components(output: Any, alignment: Any, target_gap: Any) -> tuple[Any, Any]:
     """p and q: the output along the target, and the square of the rest; all is rest if targets are equal."""
-    output, gap = jnp.asarray(output, float), _root(target_gap)
-    bound = _root(output)
+    output, gap = jnp.asarray(output, float), root(target_gap)
+    bound = root(output)
     along = jnp.where(gap > 0, (output - alignment) / jnp.where(gap > 0, gap, 1.0), 0.0)
     along = jnp.clip(along, -bound, bound)
     rest = output - along**2
@@ -97,7 +101,7 @@ def from_components(
     hidden0 = jnp.sqrt(jnp.asarray(distance0, float))
     hidden, along, kept = _flow(ts, hidden0, along0 / hidden0, off0 / distance0, input_gap, target_gap, tau_h, tau_y)
     rest = jnp.expand_dims(off0 / distance0, -1) * kept**2
-    return _curves(hidden, along, rest, jnp.expand_dims(_root(target_gap), -1))
+    return _curves(hidden, along, rest, jnp.expand_dims(root(target_gap), -1))
 
 
 def vectors(ts: Any, start: Vectors, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any) -> Vectors:
@@ -118,7 +122,7 @@ def _layers(hidden, along, off, input_gap, target_gap, tau_h, tau_y):
     """√α and √β; s, λ, w₁, w₂ and |u|² of `_pair`."""
     encoder, decoder = jnp.asarray(input_gap) / (2 * tau_h), 1 / (2 * jnp.asarray(tau_y))
     units = jnp.sqrt(encoder), jnp.sqrt(decoder)
-    pull = units[0] * units[1] * _root(target_gap)
+    pull = units[0] * units[1] * root(target_gap)
     return units, (pull, encoder * decoder, hidden / units[0], along / units[1], off / decoder)
 
 
@@ -126,12 +130,12 @@ def start(distance: Any, output: Any, alignment: Any, target_gap: Any) -> Vector
     """r, v∥ and v⊥ of a start with r > 0."""
     along, off = components(output, alignment, target_gap)
     hidden = jnp.sqrt(jnp.asarray(distance, float))
-    return Vectors(hidden, along / hidden, _root(off) / hidden)
+    return Vectors(hidden, along / hidden, root(off) / hidden)
 
 
 def read(state: Vectors, target_gap: Any) -> Curves:
     """H, P and w of r, v∥ and v⊥."""
-    return _curves(state.hidden, state.along, state.off**2, _root(target_gap))
+    return _curves(state.hidden, state.along, state.off**2, root(target_gap))
 
 
 def _curves(hidden, along, rest, gap) -> Curves:
@@ -143,7 +147,7 @@ def _curves(hidden, along, rest, gap) -> Curves:
 def field(state: Vectors, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any) -> Vectors:
     """dr/dt, dv∥/dt and dv⊥/dt; [vanrossem2024, eq. 7] is singular at H = 0, this is not."""
     hidden, along, off = state
-    error = hidden * along - _root(target_gap)
+    error = hidden * along - root(target_gap)
     encoder, decoder = input_gap / (2 * tau_h), 1 / (2 * tau_y)
     return Vectors(-encoder * (along * error + hidden * off**2), -decoder * hidden * error, -decoder * hidden**2 * off)
 
@@ -155,7 +159,7 @@ def invariant(distance: Any, output: Any, input_gap: Any, tau_h: Any, tau_y: Any
 
 def rich_distance(input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any) -> Any:
     """B = √(κXY), the final distance of small starts [vanrossem2024, eq. 11]."""
-    return jnp.sqrt(tau_y / tau_h * input_gap) * _root(target_gap)
+    return jnp.sqrt(tau_y / tau_h * input_gap) * root(target_gap)
 
 
 def regime(distance: Any, output: Any, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any) -> Any:
@@ -189,65 +193,6 @@ def final_distance(
     stuck = held & (jnp.asarray(target_gap) > 0)
     constant = invariant(distance0, output0, input_gap, tau_h, tau_y)
     return jnp.where(stuck, 0.0, settled(constant, rich_distance(input_gap, target_gap, tau_h, tau_y)))
-
-
-def rotated_final_distance(
-    distance0: Any, decoder0: Any, output0: Any, input_gap: Any, target_gap: Any, tau_h: Any, tau_y: Any
-) -> Any:
-    """H at the end of learning for one output and any rotation.
-
-    `distance0` is |u|² of the hidden difference u, `decoder0` |v|² of the whole decoder v, `output0` = u·v, with a
-    sign. It is `final_distance` if and only if u and v are parallel.
-    """
-    ratio = tau_y / tau_h * input_gap
-    apart = ratio * jnp.maximum(distance0 * decoder0 - output0**2, 0.0)
-    return settled(distance0 - ratio * decoder0, jnp.sqrt(ratio * target_gap + apart))
-
-
-def rotating(
-    ts: Any,
-    distance0: Any,
-    decoder0: Any,
-    output0: Any,
-    input_gap: Any,
-    target_gap: Any,
-    tau_h: Any,
-    tau_y: Any,
-) -> Curves:
-    """H, P and w at `ts` for one output and any rotation of the hidden difference; arguments as there.
-
-    With S = α|v|² + β|u|², k² = αβ and K² = S² − 4k²m², which is conserved, S ± 2km obey two Riccati equations of
-    one variable. Sums of positive terms are all that is evaluated.
-    """
-    wide = (distance0, decoder0, output0, input_gap, target_gap, tau_h, tau_y)
-    u, v, m, input_gap, target_gap, tau_h, tau_y = (jnp.expand_dims(jnp.asarray(n, float), -1) for n in wide)
-    encoder, decoder, gap = input_gap / (2 * tau_h), 1 / (2 * tau_y), _root(target_gap)
-    k = jnp.sqrt(encoder * decoder)
-    balance = decoder * u - encoder * v
-    apart = 4 * k**2 * jnp.maximum(u * v - m**2, 0.0)
-    kept = balance**2 + apart  # K²
-    total = encoder * v + decoder * u
-    larger = total + 2 * k * jnp.abs(m)
-    smaller = kept / jnp.where(larger > 0, larger, 1.0)
-    plus, minus = jnp.where(m < 0, smaller, larger), jnp.where(m < 0, larger, smaller)
-    pull = 2 * k * gap
-    squared = pull**2 + kept
-    still = squared == 0
-    rate = jnp.where(still, 0.0, jnp.sqrt(jnp.where(still, 1.0, squared)))
-    short = jnp.where(still, 1.0, kept / jnp.where(still, 1.0, rate * (rate + pull)))  # 1 − pull/rate
-    decay, spent = jnp.exp(-rate * ts), ts * _pair.mean_decay(rate * ts)
-
-    def later(value, near, far):
-        top = value * (far + near * decay) + kept * spent
-        bottom = value * spent + near + far * decay
-        return top / jnp.where(bottom > 0, bottom, 1.0)
-
-    plus, minus = later(plus, short, 2 - short), later(minus, 2 - short, short)
-    m, total = (plus - minus) / (4 * k), (plus + minus) / 2
-    # (S + c)/(2β), where c = β|u|² − α|v|² may be negative.
-    bottom = jnp.where(balance < 0, total - balance, 1.0)
-    twice = jnp.where(balance < 0, (apart + 4 * k**2 * m**2) / bottom, total + balance)
-    return Curves(twice / (2 * decoder), m**2, m * (m - gap))
 
 
 def fixed_point_rates(
@@ -297,11 +242,22 @@ def depth_law(input_gap: Any, target_gap: Any, layer: Any, depth: Any) -> Any:
     return jnp.asarray(input_gap, float) ** (1 - share) * jnp.asarray(target_gap, float) ** share
 
 
-def _root(number: Any) -> Any:
+def root(number: Any) -> Any:
     """√, with slope 0 where it vanishes."""
     number = jnp.asarray(number, float)
     some = number > 0
     return jnp.where(some, jnp.sqrt(jnp.where(some, number, 1.0)), 0.0)
+
+
+def plainly_fine(numbers: dict[str, Any]) -> bool:
+    """Whether these are numbers that need no further look; a hundredth of the time of `checked`."""
+    if "along0" in numbers or not all(isinstance(value, float) or type(value) is int for value in numbers.values()):
+        return False
+    for name, value in numbers.items():
+        if not (0 < value < math.inf or (name not in _ADVICE and abs(value) < math.inf)):
+            return False
+    P, w, Y = (numbers.get(name) for name in ("output0", "alignment0", "target_gap"))
+    return P is None or w is None or Y is None or abs(P - w) <= (1 + SLACK) * math.sqrt(P * Y)
 
 
 def checked(numbers: dict[str, Any], shown: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
@@ -322,23 +278,36 @@ def checked(numbers: dict[str, Any], shown: Mapping[str, str] = MappingProxyType
         ) from None
     known = {name: value for name, value in numbers.items() if not is_traced(value)}
     for name, value in known.items():
-        least = ">=" if name in ("output0", "target_gap") else ">"
-        if name != "alignment0" and not np.all(value >= 0 if least == ">=" else value > 0):
+        least = ">=" if name in _MAY_VANISH else ">"
+        if name in _ADVICE and not np.all(value >= 0 if least == ">=" else value > 0):
             raise BadInput(f"{words[name]} = {np.min(value):g}", f"{words[name]} {least} 0", _ADVICE[name])
     angle = ("output0", "alignment0", "target_gap")
     if known.keys() >= set(angle):
         _check_angle(*(known[name] for name in angle), *(words[name] for name in angle))
+    turned = ("distance0", "decoder0", "along0")
+    if known.keys() >= set(turned):
+        _check_product(*(known[name] for name in turned))
     return numbers
 
 
+_TAU = "give a time constant; that of gradient descent is 2/(learning rate) steps"
 _ADVICE = {
     "distance0": "the two points must differ in the layer; give the squared distance |h(x2) − h(x1)|²",
+    "distance": "give the squared distance |h(x2) − h(x1)|² at a time when the two points differ in the layer",
+    "decoder0": "give the squared norm of the decoder along the target, |v|²",
     "output0": "give the squared distance of the outputs, |f(x2) − f(x1)|²",
+    "output": "give the squared distance of the outputs, |f(x2) − f(x1)|²",
     "input_gap": "identical inputs have no two-point theory; give the squared distance |x2 − x1|² of two that differ",
     "target_gap": "give the squared distance of the targets, |y2 − y1|²",
-    "tau_h": "give a time constant; that of gradient descent is 2/(learning rate) steps",
-    "tau_y": "give a time constant; that of gradient descent is 2/(learning rate) steps",
+    "tau_h": _TAU,
+    "tau_y": _TAU,
+    "tau_mean": "give a time constant; that of gradient descent is 1/(learning rate) steps",
+    "mean_gap0": "give the squared distance of the mean output from the mean target",
+    "spread": "give a standard deviation",
+    "layer": "count hidden layers from 0",
+    "depth": "give the number of matrices, hidden layers + 1",
 }
+_MAY_VANISH = {"decoder0", "output0", "output", "target_gap", "mean_gap0", "layer"}
 
 
 def _check_angle(output: Any, alignment: Any, target_gap: Any, P: str, w: str, Y: str) -> None:
@@ -352,4 +321,17 @@ def _check_angle(output: Any, alignment: Any, target_gap: Any, P: str, w: str, Y
         f"{w} = {alignment:g} with {P} = {output:g} and {Y} = {target_gap:g}: dy·Δy* = {output - alignment:g}",
         f"|{P} − {w}| <= √({P} {Y}) = {np.sqrt(output * target_gap):g}, as for any two vectors",
         f"give {w} = |dy|² − dy·(y2 − y1), and squared distances everywhere",
+    )
+
+
+def _check_product(distance: Any, decoder: Any, along: Any) -> None:
+    over = np.abs(along) - (1 + SLACK) * np.sqrt(distance * decoder)
+    if np.all(over <= 0):
+        return
+    worst = np.unravel_index(np.argmax(over), np.shape(over))
+    distance, decoder, along = (float(n[worst]) for n in np.broadcast_arrays(distance, decoder, along))
+    raise BadInput(
+        f"along0 = {along:g} with distance0 = {distance:g} and decoder0 = {decoder:g}",
+        f"|along0| <= √(distance0 decoder0) = {np.sqrt(distance * decoder):g}, as for any two vectors",
+        "give distance0 = |u|², decoder0 = |v|² and along0 = u·v",
     )

@@ -12,9 +12,10 @@ from .._errors import UnknownName
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "linear": lambda h: h,
-    # max(h, 0) has slope 1/2 at 0 in JAX; networks in this field use slope 0 there.
+    # A unit at exactly 0 is off: networks of this field come from libraries in which it is, and an input of 0 with
+    # biases of 0 puts every unit there. (max(h, 0) has slope ½ at 0 in JAX, and its leaky ReLU slope 1.)
     "relu": jax.nn.relu,
-    "leaky_relu": jax.nn.leaky_relu,
+    "leaky_relu": lambda h: jnp.where(h > 0, h, OFF_SLOPE["leaky_relu"] * h),
     "elu": jax.nn.elu,
     "tanh": jnp.tanh,
     "sigmoid": jax.nn.sigmoid,

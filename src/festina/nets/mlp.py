@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import jax
@@ -70,11 +69,11 @@ class MLP(Net):
         # Without skips, activations that only switch keep the sign of what comes in.
         return jnp.concatenate([h > 0 for h in self.representations(weights, x)], axis=1)
 
-    def through(self, weights, x, key=None, product=lambda number, matrix, h: h @ matrix.T) -> tuple[Any, ...]:
-        """The activity of every hidden layer and the output; `product` is how layer `number` multiplies."""
+    def through(self, weights, x, key=None) -> tuple[Any, ...]:
+        """The activity of every hidden layer and the output."""
         found = []
         for number, layer in enumerate(weights):
-            x = self.layer(layer, self._thinned(x, key, number), functools.partial(product, number))
+            x = self.layer(layer, self.thinned(x, key, number))
             if number < len(weights) - 1:
                 x = ACTIVATIONS[self.activation](x)
                 if self.skip and number > 1:
@@ -82,11 +81,11 @@ class MLP(Net):
             found.append(x)
         return tuple(found)
 
-    def layer(self, layer, x, product=lambda matrix, h: h @ matrix.T):
+    def layer(self, layer, x):
         """One layer before its activation."""
-        return product(layer[0], x) + layer[1] if self.bias else product(layer, x)
+        return x @ layer[0].T + layer[1] if self.bias else x @ layer.T
 
-    def _thinned(self, x, key, number):
+    def thinned(self, x, key, number):
         """The inputs of a layer that dropout leaves, where there is a key to draw with."""
         if key is None or not self.dropout:
             return x

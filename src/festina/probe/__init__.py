@@ -3,6 +3,8 @@
 from ._arrays import arrays
 from ._jax import JaxProbe, jax
 from ._layers import Layers, layers
+from ._scan import scan
+from ._structure import structure
 from ._torch import TorchProbe, torch
 
-__all__ = ["JaxProbe", "Layers", "TorchProbe", "arrays", "jax", "layers", "torch"]
+__all__ = ["JaxProbe", "Layers", "TorchProbe", "arrays", "jax", "layers", "scan", "structure", "torch"]

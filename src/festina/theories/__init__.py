@@ -13,6 +13,7 @@ from .frozen_kernel import FrozenKernel
 from .neural_race import NeuralRace
 from .path_dynamics import PathDynamics
 from .small_random_modes import SmallRandomModes
+from .two_point import TwoPoint
 from .unbalanced_modes import UnbalancedModes
 
 __all__ = [
@@ -29,5 +30,6 @@ __all__ = [
     "Reduction",
     "SmallRandomModes",
     "Theory",
+    "TwoPoint",
     "UnbalancedModes",
 ]

@@ -16,26 +16,318 @@ With α = X/(2τ_h), β = 1/(2τ_y), k = √(αβ), D = √Y, p = (P − w)/D, q
     H = αρ²,  p = kρn,  q = k²ρ²m²,  P = p² + q,  w = P − pD,
 
 and H → A/2 + √(A²/4 + B²) [vanrossem2024, eq. 10]. This is a two-layer linear network with one hidden unit, and
-shares its integral with `UnbalancedModes`.
+shares its integral with `UnbalancedModes`. It is the flow of a two-layer linear network of any width on x and −x,
+with dh = W₁(x₂ − x₁) = u and D_y = W₂, if u does not turn: R = W₂ − dy uᵀ/H is constant, and du/dt has the part
+−αRᵀ(dy − Δy*) off u, so that Rᵀdy = RᵀΔy* = 0 is needed. A network with one output may turn: with v = W₂ᵀ,
+u/√α ± v/√β keep their directions and grow by e^(±θ), and S ± 2km = α|v|² + β|u|² ± 2k u·v ∝ e^(±2θ) obey
+Riccati equations of one variable.
+
+Symbols: H, P, X, Y, squared distances, and w, above; dh = u and dy, differences of the two points in the layer and in
+the output; Δy* = y₂ − y₁; D_y, the decoder; p and q, the output along the target, and the square of the rest; τ_h, τ_y,
+time constants of encoder and decoder; A, conserved [vanrossem2024, eq. 24]; B, the final distance of small starts.
 
 Convention: τ_h and τ_y are those of eq. 7. Gradient descent with rate lr has τ_h = τ_y = 2/lr per step, 2 in units of
 t = lr × steps, and 1 there for the mean of the outputs: [vanrossem2024, eq. 17] forgets the average over two points.
+With a mean of the inputs the two parts of the map share their weights, and neither obeys a law of its own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from .. import _two_point
+from .. import _rotation, _two_point
 from .._errors import BadInput
-from .._noun import is_traced, real_array
+from .._linalg import Modes
+from .._noun import is_traced, noun, real_array
 from .._precision import in_double
+from .._setup import Setup
 from .._two_point import Curves
+from ._linear import horizon_assumption, two_layer_assumptions, unlearnable, weight_readouts
+from .base import Approach, Assumption, Readout, Theory, smooth_training
 
-__all__ = []
+__all__ = ["TwoPoint"]
+
+TAU = 2.0  # of both layers, in units of t = lr × steps
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class PairLayers(NamedTuple):
+    """All of two layers that moves on two opposite points: u = W₁(x₂ − x₁), and W₂."""
+
+    hidden: Any  # (hidden,)
+    decoder: Any  # (feature, hidden)
+
+
+@noun
+class PairConstants:
+    """Two points, and the network that starts on them."""
+
+    input_difference: Any
+    target_difference: Any
+    weights: Any
+    modes: Modes
+    floor: Any
+    cov_x: Any
+    x: Any
+
+    @property
+    def task(self) -> tuple[Any, Any, float, float]:
+        """X, Y, τ_h and τ_y."""
+        return jnp.sum(self.input_difference**2), jnp.sum(self.target_difference**2), TAU, TAU
+
+
+def _direction(vector: Any, otherwise: Any) -> Any:
+    size = jnp.linalg.norm(jnp.where(jnp.any(vector != 0), vector, 1.0))
+    return jnp.where(jnp.any(vector != 0), vector / size, otherwise)
+
+
+def _output(states: PairLayers) -> Any:
+    return jnp.einsum("toh,th->to", states.decoder, states.hidden)
+
+
+def _layers(constants: PairConstants, states: PairLayers) -> tuple[Any, Any]:
+    dx, (first, _) = constants.input_difference, constants.weights
+    change = (states.hidden - first @ dx) / jnp.sum(dx**2)
+    return first + change[:, :, None] * dx, states.decoder
+
+
+def _map(constants: PairConstants, states: PairLayers) -> Any:
+    first, last = _layers(constants, states)
+    return last @ first
+
+
+def _loss(constants: PairConstants, states: PairLayers) -> Any:
+    # The mean output stays at 0; what the mean target costs is the floor.
+    return constants.floor + jnp.sum((_output(states) - constants.target_difference) ** 2, axis=1) / 8
+
+
+def _alignment(constants: PairConstants, states: PairLayers) -> Any:
+    output = _output(states)
+    return jnp.sum(output * (output - constants.target_difference), axis=1)[:, None]
+
+
+@noun
+class TwoPoint(Theory):
+    """Two opposite points in a two-layer linear network: one hidden direction, or one output; exact."""
+
+    reference = {"vanrossem2024": "eq. 7, eq. 10 and eq. 24"}
+    approach = Approach("lr", (0.04, 0.02, 0.01), order=1)
+    readouts = {
+        "loss": Readout((), _loss),
+        "map": Readout(("feature", "input"), _map),
+        "modes": Readout(("mode",), lambda c, s: c.modes.strengths(_map(c, s))),
+        "outputs": Readout(("sample", "feature"), lambda c, s: jnp.einsum("si,toi->tso", c.x, _map(c, s))),
+        "distance": Readout(("layer", "pair"), lambda c, s: jnp.sum(s.hidden**2, axis=1)[:, None, None]),
+        "output_distance": Readout(("pair",), lambda c, s: jnp.sum(_output(s) ** 2, axis=1)[:, None]),
+        "output_alignment": Readout(("pair",), _alignment),
+        **weight_readouts(_layers),
+    }
+
+    @classmethod
+    def example(cls) -> Setup:
+        from .. import inits, nets, tasks
+
+        rng = np.random.default_rng(0)
+        half, target, mean, off = rng.normal(size=(4, 3))
+        hidden = 0.3 * rng.normal(size=4)
+        # One hidden direction; a decoder that is off the target, so that it has to turn.
+        weights = [np.outer(hidden, half) / (half @ half), np.outer(target + off, hidden)]
+        task = tasks.from_arrays(np.stack([-half, half]), np.stack([mean - target, mean + target]))
+        return Setup(task, nets.DeepLinear(hidden=4), inits.Given(weights), until=6.0, points=31)
+
+    def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
+        net = two_layer_assumptions(setup)
+        if not all(assumption.holds for assumption in net):
+            return net
+        count = setup.task.samples
+        two = Assumption.that(
+            "two samples",
+            "the task has two samples",
+            count == 2,
+            "moments only" if count is None else f"{count} samples",
+            "2 samples",
+        )
+        if not two.holds:
+            return (*net, two)
+        x, y = np.asarray(setup.task.x), np.asarray(setup.task.y)
+        centred = Assumption.at_most(
+            "opposite points",
+            "the mean of the two inputs is zero, relative to their difference",
+            _ratio(np.linalg.norm(x.mean(axis=0)), np.linalg.norm(x[1] - x[0])),
+            1e-9,
+        )
+        if not centred.holds:
+            return (*net, two, centred)
+        first, last = map(np.asarray, setup.weights(seed))
+        turning, fastest = _turning(first, last, x[1] - x[0], y[1] - y[0])
+        return (
+            *net,
+            two,
+            *smooth_training(setup, lambda: fastest),
+            centred,
+            _no_rotation(turning, setup.task.d_out),
+            horizon_assumption(setup, fastest),
+        )
+
+    def constants(self, setup: Setup, seed: Any) -> PairConstants:
+        task = setup.task
+        return PairConstants(
+            input_difference=task.x[1] - task.x[0],
+            target_difference=task.y[1] - task.y[0],
+            weights=setup.weights(seed),
+            modes=setup.modes(seed),
+            floor=task.floor(),
+            cov_x=task.cov_x,
+            x=task.x,
+        )
+
+    def start(self, constants: PairConstants) -> PairLayers:
+        first, last = constants.weights
+        return PairLayers(first @ constants.input_difference, last)
+
+    def field(self, constants: PairConstants, state: PairLayers) -> PairLayers:
+        error = state.decoder @ state.hidden - constants.target_difference
+        encoder = constants.task[0] / (2 * TAU)
+        return PairLayers(-encoder * error @ state.decoder, -jnp.outer(error, state.hidden) / (2 * TAU))
+
+    def states(self, constants: PairConstants, times: Any) -> PairLayers:
+        begun, target = self.start(constants), constants.target_difference
+        one_output = len(target) == 1
+        return (_turned if one_output else _straight)(begun, target, constants.task, times)
+
+    def weights(self, constants: PairConstants, states: PairLayers) -> Any:
+        return _layers(constants, states)
+
+    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
+        constants = self.constants(setup, seed)
+        late = in_double(lambda c: _output(self.states(c, jnp.full(1, 1e12))))(constants)[0]
+        missing = np.linalg.norm(late - constants.target_difference)
+        stuck = missing > 0.5 * np.linalg.norm(constants.target_difference)
+        values = np.atleast_1d(setup.task.spectrum())[:1]
+        return unlearnable([stuck], values, "the two points merge in the layer and stay there, at the saddle")
+
+
+def _turned(begun: PairLayers, target: Any, task: Any, times: Any) -> PairLayers:
+    """One output: a hyperbolic rotation of u and v, whatever their angle."""
+    sign = jnp.where(target < 0, -1.0, 1.0)
+    u, v = begun.hidden, sign * begun.decoder[0]
+    even, odd = (part[:, None] for part in _rotation.turn(times, u @ u, v @ v, u @ v, *task))
+    ratio = jnp.sqrt(task[0] * task[3] / task[2])
+    return PairLayers(even * u + odd * ratio * v, (sign * (even * v + odd / ratio * u))[:, None])
+
+
+def _straight(begun: PairLayers, target: Any, task: Any, times: Any) -> PairLayers:
+    """One hidden direction n: u = r n and D_y n = v move, the rest of D_y stays."""
+    to_target = _direction(target, 0.0)
+    pulled = begun.decoder.T @ target
+    n = _direction(begun.hidden, _direction(pulled, 0.0))
+    v = begun.decoder @ n
+    along = to_target @ v
+    off = v - along * to_target
+    size = _two_point.root(off @ off)
+    r, along, left = _two_point.vectors(times, _two_point.Vectors(begun.hidden @ n, along, size), *task)
+    later = along[:, None] * to_target + (left / jnp.where(size > 0, size, 1.0))[:, None] * off
+    return PairLayers(r[:, None] * n, begun.decoder + (later - v)[:, :, None] * n)
+
+
+def _ratio(part: Any, whole: Any) -> float:
+    return float(part / whole) if whole > 0 else np.inf
+
+
+def _turning(first: Any, last: Any, dx: Any, target: Any) -> tuple[float, float]:
+    """How fast the hidden difference turns, over the fastest rate; and that rate.
+
+    u turns by −αRᵀ(dy − Δy*)/|u|; it never does if both parts vanish at the start, since R and its products with v
+    and Δy* then stay.
+    """
+    u, encoder, decoder = first @ dx, dx @ dx / (2 * TAU), 1 / (2 * TAU)
+    total = encoder * np.sum(last**2) + decoder * (u @ u)
+    dy = last @ u
+    square = total**2 + 4 * encoder * decoder * (target @ target - dy @ dy)
+    fastest = float(max(total, np.sqrt(max(square, 0.0))))
+    size = np.linalg.norm(u)
+    pulled = last.T @ target
+    n = u / size if size > 0 else pulled / max(np.linalg.norm(pulled), np.finfo(float).tiny)
+    rest = last - np.outer(last @ n, n)
+    parts = np.linalg.norm(rest.T @ (last @ n)), np.linalg.norm(rest.T @ target)
+    # What is rounding of R counts as nothing: a small u would make it large.
+    rounding = 8 * np.finfo(float).eps * np.linalg.norm(last) * np.linalg.norm(target)
+    pulling = 0.0 if parts[1] <= rounding else parts[1] / size if size > 0 else np.inf
+    speed = encoder * (parts[0] + pulling)
+    return (0.0 if speed == 0 else speed / fastest), fastest
+
+
+def _no_rotation(turning: float, outputs: int) -> Assumption:
+    name, bound = "no rotation", 1e-6
+    statement = (
+        "the hidden difference keeps its direction: speed of turning over the fastest rate; or there is one output"
+    )
+    if outputs == 1:
+        return Assumption.that(name, statement, True, "one output", f"<= {bound:g}, or one output")
+    return Assumption.at_most(name, statement, turning, bound)
+
+
+def _public(function: Callable[P, T], rank: tuple[int, ...] = (0, 1)) -> Callable[P, T]:
+    """A formula of `_two_point` on checked numbers, compiled and in double; `rank` is that of its times."""
+    signature = inspect.signature(function)
+    order = tuple(signature.parameters)
+
+    @in_double
+    @functools.partial(jax.jit, static_argnames="names")
+    def compiled(apart, numbers, names):
+        return function(**apart, **dict(zip(names, numbers, strict=True)))
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        # All arguments in order, as `trajectory` gives them, need no signature to be bound.
+        bound = len(args) == len(order) and not kwargs
+        given = dict(zip(order, args, strict=True)) if bound else signature.bind(*args, **kwargs).arguments
+        apart = {name: given.pop(name) for name in ("ts", "curves") if name in given}
+        numbers = {name: value for name, value in given.items() if value is not None}
+        names = tuple(numbers)
+        # Plain numbers travel as one array: each argument of its own costs microseconds.
+        fine = _two_point.plainly_fine(numbers)
+        values = np.array([*numbers.values()], float) if fine else [*_two_point.checked(numbers).values()]
+        if "curves" in apart:
+            curves = [real_array(curve, name) for curve, name in zip(apart["curves"], Curves._fields, strict=True)]
+            apart["curves"] = Curves(*curves)
+        if "ts" not in apart:
+            return compiled(apart, values, names)
+        times = _checked_times(apart["ts"], rank)
+        found = compiled(apart | {"ts": times[None] if np.ndim(times) == 0 else times}, values, names)
+        return jax.tree.map(lambda curve: curve[..., 0], found) if np.ndim(times) == 0 else found
+
+    return checked
+
+
+def _checked_times(ts: Any, rank: tuple[int, ...]) -> Any:
+    ts = real_array(ts, "ts", ndim=rank)
+    if not is_traced(ts) and np.any(ts < 0):
+        raise BadInput(f"ts down to {np.min(ts):g}", "ts >= 0", "learning starts at time 0")
+    return ts
+
+
+_states = _public(_two_point.states)
+_final_distance = _public(_two_point.final_distance)
+rotating = _public(_rotation.rotating)
+rotated_final_distance = _public(_rotation.rotated_final_distance)
+invariant = _public(_two_point.invariant)
+rich_distance = _public(_two_point.rich_distance)
+regime = _public(_two_point.regime)
+lazy_limit = _public(_two_point.lazy_limit)
+fixed_point_rates = _public(_two_point.fixed_point_rates)
+loss = _public(_two_point.loss, rank=(1,))
+plateau = _public(_two_point.plateau)
+depth_law = _public(_two_point.depth_law)
+law_of_final_distance = _public(_two_point.law_of_final_distance)
 
 
 def trajectory(
@@ -58,20 +350,7 @@ def trajectory(
     >>> trajectory([0.0, 100.0], **pair, tau_h=2.0, tau_y=2.0).distance.round(6).tolist()
     [0.01, 1.0]
     """
-    ts = _checked_times(ts)
-    numbers = _two_point.checked(
-        dict(
-            distance0=distance0,
-            output0=output0,
-            alignment0=alignment0,
-            input_gap=input_gap,
-            target_gap=target_gap,
-            tau_h=tau_h,
-            tau_y=tau_y,
-        )
-    )
-    curves = _trajectory(ts[None] if np.ndim(ts) == 0 else ts, numbers)
-    return Curves(*(curve[..., 0] for curve in curves)) if np.ndim(ts) == 0 else curves
+    return _states(ts, distance0, output0, alignment0, input_gap, target_gap, tau_h, tau_y)
 
 
 def final_distance(
@@ -89,37 +368,4 @@ def final_distance(
     0 where the two points merge: equal targets from a start with A ≤ 0, and the starts between those that pass
     through zero and those that turn before it, which end at the saddle.
     """
-    return _final_distance(
-        _two_point.checked(
-            dict(
-                distance0=distance0,
-                output0=output0,
-                alignment0=alignment0,
-                input_gap=input_gap,
-                target_gap=target_gap,
-                tau_h=tau_h,
-                tau_y=tau_y,
-            )
-        )
-    )
-
-
-@in_double
-def _trajectory(ts, numbers):
-    return _compiled_states(ts, **numbers)
-
-
-@in_double
-def _final_distance(numbers):
-    return _compiled_final(**numbers)
-
-
-_compiled_states = jax.jit(_two_point.states)
-_compiled_final = jax.jit(_two_point.final_distance)
-
-
-def _checked_times(ts: Any) -> Any:
-    ts = real_array(ts, "ts", ndim=(0, 1))
-    if not is_traced(ts) and np.any(ts < 0):
-        raise BadInput(f"ts down to {np.min(ts):g}", "ts >= 0", "learning starts at time 0")
-    return ts
+    return _final_distance(distance0, output0, alignment0, input_gap, target_gap, tau_h, tau_y)

@@ -1,0 +1,203 @@
+"""What the two-point theory is fitted to: H, P and w of pairs, by whatever names a trajectory has for them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _two_point
+from ._errors import BadInput, UnknownName
+from ._fit_rates import Member
+from ._noun import real_array, whole
+from ._trajectory import Trajectory
+
+# What is fitted → the names that probes, simulate and solve have for it, and its axes besides time and seed.
+SPELLINGS = {
+    "distance": (("distance",), ("layer", "pair")),
+    "output": (("output", "output_distance"), ("pair",)),
+    "alignment": (("alignment", "output_alignment"), ("pair",)),
+    "mean_gap": (("mean_gap",), ("pair",)),
+    "loss": (("loss",), ()),
+}
+NEEDED = ("distance", "output", "alignment")
+CONSTANT = 1e-9  # of the size of a curve
+MEAN_TO_LEARN = 1e-9  # of Y; below it the mean was right from the start
+
+
+class Entry(NamedTuple):
+    """One record: H, P, w (time), X and Y, and |ȳ − ȳ*|² (time) or None."""
+
+    H: Any
+    P: Any
+    w: Any
+    X: Any
+    Y: Any
+    mean_gap: Any = None
+
+
+class Recorded(NamedTuple):
+    """What a trajectory holds for the fit: arrays (seed, time, …), whoever made it."""
+
+    times: Any
+    distance: Any  # (seed, time, layer, pair)
+    output: Any  # (seed, time, pair)
+    alignment: Any
+    mean_gap: Any  # or None
+    input_gap: list[float]
+    target_gap: list[float]
+    seeds: list[int] | None  # None if there is no such axis
+    layers: list[str]
+    pairs: list[str]
+
+    def member(self, seed: int, layer: int, pair: int) -> Entry:
+        """One record, given by numbers."""
+        mean = None if self.mean_gap is None else self.mean_gap[seed, :, pair]
+        curves = (self.distance[seed, :, layer, pair], self.output[seed, :, pair], self.alignment[seed, :, pair])
+        return Entry(*curves, self.input_gap[pair], self.target_gap[pair], mean)
+
+
+def recorded(trajectory: Any) -> Recorded:
+    """The records of pairs in a trajectory from a probe, `simulate` or `solve`."""
+    known = isinstance(trajectory, Trajectory)
+    found = {name: _named(trajectory, name) for name in SPELLINGS} if known else {}
+    if not all(found.get(name) is not None for name in NEEDED):
+        raise BadInput(
+            f"a fit of the two-point theory to {', '.join(trajectory) if known else repr(trajectory)}",
+            f"a trajectory with {', '.join(' or '.join(SPELLINGS[name][0]) for name in NEEDED)} of pairs",
+            'record one with festina.probe.torch(model, inputs=…, targets=…), or simulate(setup, observe=["distance", '
+            '"output_distance", "output_alignment"])',
+        )
+    H, P, w, mean, loss = (None if name is None else _seeded(trajectory, name) for name in found.values())
+    assert H is not None
+    names = {
+        axis: [str(name) for name in trajectory.coordinates.get(axis, range(size))]
+        for axis, size in (("layer", H.shape[2]), ("pair", H.shape[3]))
+    }
+    X, Y = _gaps(trajectory, names["pair"])
+    # The loss of two points, and of no others, is that of their mean and that of their difference.
+    if mean is None and loss is not None and P is not None and w is not None and _samples(trajectory) == 2:
+        mean = 2 * loss[..., None] - (2 * w + np.asarray(Y) - P) / 4
+    seeds = trajectory.coordinates.get("seed", np.arange(len(H))) if "seed" in trajectory.axes["distance"] else None
+    seeds = None if seeds is None else [int(seed) for seed in seeds]
+    return Recorded(trajectory.times, H, P, w, mean, X, Y, seeds, names["layer"], names["pair"])
+
+
+def _gaps(trajectory: Trajectory, pairs: list[str]) -> tuple[list[float], list[float]]:
+    """X and Y of every pair: as recorded, or else from the samples of the task."""
+    facts = trajectory.provenance
+    if facts.get("input_gap") and facts.get("target_gap"):
+        return list(facts["input_gap"]), list(facts["target_gap"])
+    task = trajectory.setup.task if "setup" in facts else None
+    if task is None or task.samples is None:
+        do = "give inputs= and targets= to the probe"
+        raise BadInput("a trajectory without gaps of inputs and targets", "both", do)
+    ends = [(0, 1)] if task.samples == 2 else [tuple(map(int, pair.split("-"))) for pair in pairs]
+    gaps = (
+        [float(np.sum(np.square(rows[i] - rows[j]))) for i, j in ends] for rows in map(np.asarray, (task.x, task.y))
+    )
+    X, Y = gaps
+    return X, Y
+
+
+def _named(trajectory: Trajectory, what: str) -> str | None:
+    """The name that a trajectory has for something; others may share the name, and have other axes."""
+    names, axes = SPELLINGS[what]
+    wanted = {("time", *axes), ("seed", "time", *axes)}
+    return next((name for name in names if name in trajectory and trajectory.axes[name] in wanted), None)
+
+
+def _seeded(trajectory: Trajectory, name: str) -> Any:
+    """An observable with a leading axis of seeds, in float64."""
+    values = np.asarray(trajectory[name], np.float64)
+    return values if trajectory.axes[name][0] == "seed" else values[None]
+
+
+def _samples(trajectory: Trajectory) -> int | None:
+    """Over how many samples the recorded loss is the mean, if that is known."""
+    facts = trajectory.provenance
+    if "samples" in facts:
+        return facts["samples"]
+    return trajectory.setup.task.samples if "setup" in facts else None
+
+
+def seed_number(seed: Any, seen: Recorded) -> int:
+    """The number of a seed in the record."""
+    if seen.seeds is None:
+        if seed is not None:
+            raise BadInput(f"seed = {seed!r}, and a trajectory without seeds", "no seed", "leave it out")
+        return 0
+    if seed is None and len(seen.seeds) == 1:
+        return 0
+    listed = ", ".join(map(str, seen.seeds))
+    if seed is None:
+        do = f"give seed={seen.seeds[0]}, or fit them all: festina.probe.scan(trajectory)"
+        raise BadInput(f"a trajectory of {len(seen.seeds)} seeds, and no seed", f"one of its seeds: {listed}", do)
+    if whole(seed, "seed", least=0) not in seen.seeds:
+        raise BadInput(f"seed = {seed}", f"one of the recorded seeds: {listed}", f"give seed={seen.seeds[0]}")
+    return seen.seeds.index(seed)
+
+
+def numbered(which: Any, names: list[str], kind: str) -> int:
+    """The number of a recorded layer or pair, given by name or number."""
+    if isinstance(which, str):
+        if which not in names:
+            raise UnknownName.among(f"recorded {kind}", which, names)
+        return names.index(which)
+    number = whole(which, kind, least=0)
+    if number >= len(names):
+        raise BadInput(f"{kind} = {number}", f"one of the {len(names)} recorded, counted from 0", f"choose: {names}")
+    return number
+
+
+def checked_times(times, start):
+    times, start = real_array(times, "times", ndim=1), whole(start, "start", least=0)
+    if len(times) - start < 4:
+        raise BadInput(
+            f"{max(len(times) - start, 0)} records from start = {start} on", "at least 4", "record more often"
+        )
+    if np.any(np.diff(times) <= 0):
+        raise BadInput("times that do not increase", "increasing times", "sort the records by time")
+    return times, start
+
+
+def checked_entry(entry: Entry, times: Any, start: int, free_gap: bool) -> tuple[Member, Any] | BadInput:
+    """A record from its start on, and that of the mean if there is something to fit; or what is wrong with it."""
+    try:
+        given = {name: real_array(getattr(entry, name), name, ndim=1) for name in ("H", "P", "w")}
+        if entry.mean_gap is not None:
+            given["mean_gap"] = real_array(entry.mean_gap, "mean_gap", ndim=1)
+        lengths = {"times": len(times), **{name: len(curve) for name, curve in given.items()}}
+        if len(set(lengths.values())) > 1:
+            raise BadInput(
+                f"records of different lengths: {', '.join(f'{name} {n}' for name, n in lengths.items())}",
+                "one value of H, P and w for every time",
+                "record all of them at the same steps",
+            )
+        for name in ("H", "P"):
+            if np.any(given[name] < 0):
+                raise BadInput(
+                    f"{name} down to {given[name].min():g}", f"squared distances {name} >= 0", "give squared distances"
+                )
+        later = {name: curve[start:] for name, curve in given.items()}
+        first = dict(zip(("distance0", "output0", "alignment0"), (float(c[0]) for c in later.values()), strict=False))
+        shown = {name: f"{curve}[{start}]" for name, curve in zip(first, ("H", "P", "w"), strict=True)}
+        X, Y = entry.X, entry.Y
+        numbers = _two_point.checked(
+            {**first, "input_gap": X, "target_gap": Y}, {**shown, "input_gap": "X", "target_gap": "Y"}
+        )
+        if any(np.ndim(number) for number in numbers.values()):
+            seen = f"X of shape {np.shape(X)} and Y of shape {np.shape(Y)}"
+            raise BadInput(seen, "two numbers", "fit one pair of points at a time")
+        X, Y = float(numbers["input_gap"]), float(numbers["target_gap"])
+        if free_gap and Y == 0:
+            raise BadInput(
+                "free_gap = True with Y = 0", "targets that differ", "there is no target to be along; leave it"
+            )
+    except BadInput as error:
+        return error
+    mean = later.get("mean_gap")
+    learned = (
+        mean is not None and mean[0] > MEAN_TO_LEARN * max(Y, first["output0"]) and np.ptp(mean) > CONSTANT * mean[0]
+    )
+    return Member(np.stack([later[name] for name in ("H", "P", "w")]), X, Y), mean if learned else None

@@ -1,0 +1,42 @@
+"""Runs of networks on a few points, one seed at a time, and what their distances say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from .._setup import Setup
+from .._simulate import simulate
+from .._trajectory import Trajectory
+from ..theories.two_point import final_distance
+
+OBSERVED = ("loss", "distance", "output_distance", "output_alignment")
+
+
+def each_alone(setups: Iterable[tuple[Setup, int]], observe: Any = OBSERVED) -> list[Trajectory]:
+    """Every setup trained from its seed; where nets and samples are of one shape, one compiled program does for all."""
+    return [simulate(setup, [seed], observe) for setup, seed in setups]
+
+
+def foreseen(run: Trajectory, layer: int, rates: Any) -> np.ndarray:
+    """The final distance of every pair [vanrossem2024, eq. 10] from the start of a run of one seed."""
+    facts = run.provenance
+    return final_distance(
+        distance0=run["distance"][0, 0, layer].astype(float),
+        output0=run["output_distance"][0, 0].astype(float),
+        alignment0=run["output_alignment"][0, 0].astype(float),
+        input_gap=np.asarray(facts["input_gap"]),
+        target_gap=np.asarray(facts["target_gap"]),
+        tau_h=1 / rates[0],
+        tau_y=1 / rates[1],
+    )
+
+
+def correlation(one: Any, other: Any) -> float:
+    """Pearson's r over all entries; NaN if one of them does not vary."""
+    one, other = np.ravel(one), np.ravel(other)
+    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return float("nan")
+    return float(np.corrcoef(one, other)[0, 1])

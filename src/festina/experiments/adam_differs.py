@@ -1,0 +1,218 @@
+"""Adam does not follow the time course of the two-point theory, and yet ends with a structure of the predicted kind.
+
+The same networks are trained by gradient descent and by Adam: on two points, where two rates are fitted to the curves
+of each, and on exclusive or, where the final distances of the six pairs are compared with the theory, with κ from
+descent on two points. The theory is one of gradient flow: from small weights descent waits on a plateau, at the loss
+Y/8 of a network that has learned the mean of its outputs. Adam divides gradients by their own size and does not wait;
+two rates do not describe its curves. Which pairs end near and which apart is as predicted all the same; how far is not:
+on exclusive or the distances are up to several times those of descent from the same weights.
+
+With a number of `positions` blobs are learned, too: from low weights the feature that does not matter in a context
+collapses under Adam as it does under descent, and from high ones it is lost in part. Digits are left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import inits, nets, rules, tasks
+from .._fit import fit
+from .._noun import positive, whole
+from .._plot import COLOURS, new_figure, predicted, trained
+from .._report import Claim, Result
+from .._setup import Setup
+from . import _pairs
+from . import irrelevant_features_collapse as collapse
+
+REFERENCE = {"vanrossem2024": "figures 13, 14 and 15, appendix C.3"}
+QUICK = dict(
+    layers=2, descent=(0.35, 0.02, 1500), adam=(0.35, 3e-5, 1000),
+    xor_layers=6, xor_units=200, xor_descent=(0.45, 0.2, 1500), xor_adam=(0.45, 3e-5, 1000), positions=None,
+)  # fmt: skip
+RULES = ("descent", "Adam")
+PAIRS = ("00 10", "00 01", "00 11", "10 01", "10 11", "01 11")
+MERGING = (2, 3)  # of these, the pairs of one target
+RECORDS = 200
+LEARNED = 1e-3  # of the loss
+NEAR = 0.2  # of a plateau's loss, within which a network is on it
+BLOB_GAINS, BLOB_LR, BLOB_EPOCHS, BLOB_HIDDEN, BATCH = {"low": 0.5, "high": 2.0}, 1e-3, 500, (100,) * 4, 64
+
+
+def run(
+    *, units=500, layers=20, descent=(1.0, 0.005, 3000), adam=(1.0, 1e-6, 2000), xor_units=500, xor_layers=20,
+    xor_descent=(0.85, 0.03, 3000), xor_adam=(0.85, 1e-6, 3000), positions=30, seed=0,
+) -> Result:  # fmt: skip
+    """`descent` and `adam` are gain, rate and epochs on two points; those of exclusive or begin with `xor`.
+
+    `positions` are those of a blob in each direction; None leaves blobs out.
+    """
+    units, layers, xor_units = whole(units, "units"), whole(layers, "layers", least=2), whole(xor_units, "xor_units")
+    xor_layers = whole(xor_layers, "xor_layers", least=2)
+    net, xor_net = (
+        nets.MLP((width,) * count, activation, bias=True)
+        for width, count, activation in ((units, layers, "leaky_relu"), (xor_units, xor_layers, "relu"))
+    )
+    setups = {
+        f"{task}, {rule}": _setup(rule, *how)
+        for task, rule, how in (
+            ("two points", "descent", (tasks.two_point(), net, *descent)),
+            ("two points", "Adam", (tasks.two_point(), net, *adam)),
+            ("exclusive or", "descent", (tasks.xor(form="bits"), xor_net, *xor_descent)),
+            ("exclusive or", "Adam", (tasks.xor(form="bits"), xor_net, *xor_adam)),
+        )
+    }
+    pair, four = (
+        _pairs.each_alone((setups[f"{task}, {rule}"], seed) for rule in RULES)
+        for task in ("two points", "exclusive or")
+    )
+    fits = [fit("TwoPoint", one, layer=layers // 2) for one in pair]
+    # What is predicted for Adam, too, has the rates of descent.
+    ends = [_pairs.foreseen(one, layers // 2, fits[0].rates)[0] for one in pair]
+    structure = [_pairs.foreseen(one, xor_layers // 2, fits[0].rates) for one in four]
+    data = _labelled(pair, four, fits, ends, structure, layers // 2, xor_layers // 2)
+    data["epoch"] = (("rule", "record"), [_epochs(setups[f"two points, {rule}"]) for rule in RULES])
+    data["xor_epoch"] = (("rule", "record"), [_epochs(setups[f"exclusive or, {rule}"]) for rule in RULES])
+    if positions is not None:
+        positions = whole(positions, "positions", least=2)
+        blobs = {name: _blobs(positions, gain) for name, gain in BLOB_GAINS.items()}
+        setups |= {f"blobs, Adam, {name} weights": each for name, each in blobs.items()}
+        found = [collapse._measured(each, [seed], positions, len(BLOB_HIDDEN) // 2) for each in blobs.values()]
+        for name, axis in (("collapse", "blob_layer"), ("loss", "blob_record")):
+            data[f"blob_{name}"] = (("weights", axis), np.array([one[name][0] for one in found], float))
+        data = data.assign_coords(weights=list(blobs))
+    return Result(data, setups)
+
+
+def _setup(rule, task, net, gain, lr, epochs) -> Setup:
+    gain, lr, epochs = positive(gain, "gain"), positive(lr, "lr"), whole(epochs, "epochs", least=RECORDS)
+    times = np.linspace(0, epochs, RECORDS + 1).round() * lr
+    how = rules.GradientDescent(lr) if rule == "descent" else rules.Adam(lr)
+    return Setup(task, net, inits.Xavier(gain), how, times=times, precision="float32")
+
+
+def _epochs(setup):
+    return np.round(np.asarray(setup.times) / setup.rule.lr)
+
+
+def _blobs(positions, gain) -> Setup:
+    """Blobs of two contexts, learned by Adam in batches."""
+    task = tasks.blobs(positions)
+    steps = BLOB_EPOCHS * (len(np.asarray(task.x)) // BATCH)
+    return Setup(
+        task, nets.MLP(BLOB_HIDDEN, "tanh", bias=True), inits.Xavier(gain), rules.Adam(BLOB_LR, batch=BATCH),
+        times=np.linspace(0, steps, 21).round() * BLOB_LR, precision="float32",
+    )  # fmt: skip
+
+
+def _labelled(pair, four, fits, ends, structure, layer, xor_layer):
+    import xarray
+
+    names = ("distance", "output_distance", "output_alignment")
+    curves = [[one["distance"][0, :, layer, 0], *(one[name][0, :, 0] for name in names[1:])] for one in pair]
+    axes = ("rule", "curve", "record")
+    reasons = ["; ".join(one.applies.reasons) for one in fits]
+    return xarray.Dataset(
+        {
+            "curves": (axes, np.array(curves, float)),
+            "fitted": (axes, np.array([one.predicted for one in fits])),
+            "r2": (("rule", "curve"), [list(one.r2) for one in fits]),
+            "applies": ("rule", [int(bool(one.applies)) for one in fits]),
+            "reasons": ("rule", reasons),
+            "kappa": ("rule", [one.kappa for one in fits]),
+            "foreseen": ("rule", ends),
+            "loss": (("rule", "record"), np.array([one["loss"][0] for one in pair], float)),
+            "xor_loss": (("rule", "record"), np.array([one["loss"][0] for one in four], float)),
+            "xor_distance": (
+                ("rule", "pair"),
+                [np.sqrt(one["distance"][0, -1, xor_layer].astype(float)) for one in four],
+            ),
+            "xor_foreseen": (("rule", "pair"), np.sqrt(structure)),
+        },
+        coords={"rule": list(RULES), "curve": ["H", "P", "w"], "pair": list(PAIRS)},
+        attrs={"plateau": pair[0].provenance["target_gap"][0] / 8},
+    )
+
+
+def _waiting(data, rule) -> float:
+    """The share of the epochs before the task is learned in which the loss is that of the plateau."""
+    loss = data.loss.sel(rule=rule).values
+    until = int(np.argmax(loss < LEARNED)) if (loss < LEARNED).any() else len(loss)
+    return float(np.mean(np.abs(loss[:until] / data.attrs["plateau"] - 1) < NEAR))
+
+
+def claims(result: Result) -> list[Claim]:
+    data = result.data
+    descent, adam = (data.sel(rule=rule) for rule in RULES)
+    others = [k for k in range(len(PAIRS)) if k not in MERGING]
+    merged = adam.xor_distance[list(MERGING)] / adam.xor_distance[others].mean()
+    larger = float(adam.xor_distance[others].mean() / descent.xor_distance[others].mean())
+    r = _pairs.correlation(adam.xor_distance, adam.xor_foreseen)
+    w = data.r2.sel(curve="w").values
+    waits = [_waiting(data, rule) for rule in RULES]
+    last = [data[name].isel(record=-1).max() for name in ("loss", "xor_loss")]
+    found = [
+        Claim.at_most("Both rules learn both tasks: largest last loss", max(map(float, last)), 1e-2),
+        Claim.at_least("Descent follows two rates: R² of w", float(w[0]), 0.7, source="paper", fitted=True),
+        Claim.at_most("Adam does not: R² of w", float(w[1]), 0.5, source="paper", fitted=True),
+        Claim.at_most("… and the fit says so: whether it applies to Adam", float(adam.applies), 0.0, fitted=True),
+        Claim.at_least("Descent waits on the plateau Y/8: share of the epochs before it has learned", waits[0], 0.2),
+        Claim.at_most("… Adam does not: its share over that of descent", waits[1] / waits[0], 0.5),
+        Claim.between(
+            "On two points the distance ends near that of the theory with κ of descent: √H under Adam / predicted",
+            float(np.sqrt(adam.curves.sel(curve="H")[-1] / adam.foreseen)), 0.5, 2.0, fitted=True,
+        ),
+        Claim.at_most(
+            "Under Adam, too, inputs of exclusive or with one output merge: largest distance / mean of the others",
+            float(merged.max()), 0.5, source="paper",
+        ),
+        Claim.at_least("… as predicted: r of distances over pairs", r, 0.9, source="paper", fitted=True),
+        Claim.at_least("… in kind, not in size: mean distance of the others, Adam / descent", larger, 1.1),
+    ]  # fmt: skip
+    if "blob_collapse" in data:
+        index = data.blob_collapse.isel(blob_layer=data.sizes["blob_layer"] // 2)
+        left = data.blob_loss.isel(blob_record=-1) / data.blob_loss.isel(blob_record=0)
+        found += [
+            Claim.at_most("Under Adam blobs are learned: largest last loss / first", float(left.max()), 0.1),
+            Claim.at_most(
+                "… and from low weights the irrelevant feature collapses: its variance / that of the relevant one",
+                float(index.sel(weights="low")), 0.1, source="paper",
+            ),
+            Claim.at_least(
+                "… which it does much less from high weights: ratio of the two",
+                float(index.sel(weights="high") / index.sel(weights="low")), 5.0, source="paper",
+            ),
+        ]  # fmt: skip
+    return found
+
+
+def figure(result: Result):
+    data = result.data
+    sheet, grid = new_figure(2, 3)
+    for rule, (axes, losses, structure) in zip(RULES, grid, strict=True):
+        one = data.sel(rule=rule)
+        for number, curve in enumerate(data.curve.values):
+            colour = COLOURS[number]
+            trained(
+                axes,
+                one.epoch,
+                one.curves.sel(curve=curve),
+                colour=colour,
+                label=f"{curve}, R² = {float(one.r2[number]):.2f}",
+            )
+            predicted(axes, one.epoch, one.fitted.sel(curve=curve), colour=colour)
+        axes.set(xlabel="epochs", ylabel="squared distances", title=f"two points, {rule}; dashed: two rates, fitted")
+        axes.legend(loc="upper left")
+        losses.semilogy(one.epoch, one.loss, color=COLOURS[3], lw=1.6, label="two points")
+        losses.semilogy(one.xor_epoch, one.xor_loss, color=COLOURS[2], lw=1.6, label="exclusive or")
+        losses.axhline(data.attrs["plateau"], color="0.5", lw=1.2, ls=":", label="plateau Y/8, two points")
+        losses.set(xlabel="epochs", ylabel="loss", title=f"loss, {rule}", ylim=(1e-7, 3))
+        losses.legend(loc="lower left")
+        where = np.arange(len(PAIRS))
+        structure.plot(where, one.xor_distance, "o", color=COLOURS[0], ms=7, label="trained")
+        structure.plot(where, one.xor_foreseen, "_", color=COLOURS[1], ms=14, mew=2, label="theory, κ of descent")
+        structure.axvspan(MERGING[0] - 0.5, MERGING[-1] + 0.5, color="0.94", zorder=0)
+        structure.set_xticks(where, PAIRS)
+        r = _pairs.correlation(one.xor_distance, one.xor_foreseen)
+        structure.set(ylabel="distance in the layer", ylim=(0, None), title=f"exclusive or, {rule}: r = {r:.2f}")
+        structure.legend(loc="center")
+    return sheet

@@ -1,0 +1,127 @@
+"""The two-point theory in every layer of a network at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import _two_point
+from .._fit import TwoPointFit, fit_all
+from .._fit_records import Entry, recorded
+from .._precision import in_double
+
+LAST = 50  # the end of a run is the last of so many parts of it
+TRANSITION = (0.4, 0.6)  # of the way that the output goes along the target
+NUMBERS = (
+    "eta_h", "eta_y", "kappa", "eta_h_error", "eta_y_error", "kappa_error", "sse", "condition", "final_distance",
+    "measured_final_distance", "slope",
+)  # fmt: skip
+
+
+def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
+    """Fit the two-point theory to every layer, pair and seed of a trajectory, in one call.
+
+    Gives an `xarray.Dataset` with the axes (seed, layer, pair); seed only if the trajectory has it:
+
+    - `eta_h`, `eta_y` and `kappa` = η_h/η_y, fitted, and their standard errors, `eta_h_error` and so on;
+    - `r2` (…, curve), `sse`, `condition`, `converged`, `applies` and `reasons`, as `fit` has them;
+    - `final_distance`, the closed form's from the recorded start with these rates, and `measured_final_distance`;
+    - `slope`, d ln H/d ln p half way through the transition: 1 in the layer that the theory is made for;
+    - `best` (seed, pair), the layer with the least squared error; `attrs["best"]` is that of the median over pairs;
+    - `eta_mean`, `eta_mean_error` and `r2_mean` (seed, pair), the third rate, where there is something to fit it to.
+
+    A record that cannot be fitted has NaN and `reasons`, and leaves the others alone. `trajectory`, `start` and
+    `free_gap` are those of `fit`, whose answers these are.
+    """
+    import xarray
+
+    seen = recorded(trajectory)
+    shape = seen.distance.shape[0], *seen.distance.shape[2:]
+    entries = [seen.member(*index) for index in np.ndindex(*shape)]
+    fits = fit_all(seen.times, entries, free_gap=free_gap, start=start)
+    values = {name: np.full(shape, np.nan) for name in NUMBERS}
+    values |= {"converged": np.zeros(shape, bool), "applies": np.zeros(shape, bool)}
+    r2, reasons = np.full((*shape, 3), np.nan), np.full(shape, "", object)
+    thirds = {name: np.full((shape[0], shape[2]), np.nan) for name in ("eta_mean", "eta_mean_error", "r2_mean")}
+    for index, entry, fit in zip(np.ndindex(*shape), entries, fits, strict=True):
+        if not isinstance(fit, TwoPointFit):
+            reasons[index] = f"cannot be fitted: {fit.seen}; needed: {fit.needed}"
+            continue
+        for name, value in _read(fit, entry, start).items():
+            values[name][index] = value
+        r2[index], reasons[index] = fit.r2, "; ".join(fit.applies.reasons)
+        if fit.mean is not None:
+            # Every layer has the same outputs.
+            for name, value in zip(thirds, (fit.mean.eta, fit.mean.error, fit.mean.r2), strict=True):
+                thirds[name][index[0], index[2]] = value
+    dims, known = ("seed", "layer", "pair"), np.isfinite(values["sse"])
+    error = np.where(known, values["sse"], np.inf)
+    names = np.array(seen.layers)
+    best = np.where(known.any(axis=1), names[np.argmin(error, axis=1)], "")
+    data = xarray.Dataset(
+        {
+            **{name: (dims, value) for name, value in values.items()},
+            "r2": ((*dims, "curve"), r2),
+            "reasons": (dims, reasons.astype(str)),
+            "best": (("seed", "pair"), best),
+            **{name: (("seed", "pair"), value) for name, value in thirds.items()},
+        },
+        coords={
+            "seed": seen.seeds or [0],
+            "layer": names,
+            "pair": np.array(seen.pairs),
+            "curve": ["distance", "output", "alignment"],
+        },
+        attrs={"theory": "TwoPoint", "fitted": "rates, per unit of the recorded times", "start": start},
+    )
+    usable = known.any(axis=1)
+    if usable.any():
+        median = np.median(np.moveaxis(error, 1, -1)[usable], axis=0)
+        data.attrs["best"] = str(names[np.argmin(median)])
+    return data if seen.seeds is not None else data.isel(seed=0, drop=True)
+
+
+def _read(fit: TwoPointFit, entry: Entry, start: int) -> dict[str, Any]:
+    """The numbers of one fit, by name."""
+    spread = fit.covariance
+    with np.errstate(invalid="ignore"):
+        kappa = np.sqrt(spread[0, 0] + spread[1, 1] - 2 * spread[0, 1]) * fit.kappa
+        errors = np.sqrt(np.diag(fit.rates_covariance))
+    numbers = dict(eta_h=fit.rates.eta_h, eta_y=fit.rates.eta_y, kappa=fit.kappa)
+    # Curves that do not change have no rates, whatever the search ended with.
+    moved = np.isfinite(fit.r2).any()
+    numbers = {name: value if moved else np.nan for name, value in numbers.items()}
+    H, P, w = (np.asarray(curve, float)[start:] for curve in (entry.H, entry.P, entry.w))
+    late = max(1, len(H) // LAST)
+    return {
+        **numbers,
+        **dict(eta_h_error=errors[0], eta_y_error=errors[1], kappa_error=kappa),
+        **dict(sse=fit.sse if moved else np.nan, condition=fit.condition),
+        "converged": fit.converged,
+        "applies": bool(fit.applies),
+        "final_distance": _final(fit, entry, H[0]) if moved else np.nan,
+        "measured_final_distance": float(np.median(H[-late:])),
+        "slope": _slope(H, P, w, entry.Y),
+    }
+
+
+@in_double
+def _final(fit: TwoPointFit, entry: Entry, distance0: Any) -> float:
+    """H∞ from the fitted start."""
+    output0, alignment0 = (float(curve[0]) for curve in fit.predicted[1:])
+    return float(_two_point.final_distance(distance0, output0, alignment0, entry.X, entry.Y, fit.tau_h, fit.tau_y))
+
+
+def _slope(H: Any, P: Any, w: Any, Y: float) -> float:
+    """d ln H/d ln p between two points of the transition of p, by the straight lines between records."""
+    along = (P - w) / np.sqrt(Y) if Y > 0 else np.zeros(1)
+    goals = along[0] + np.array(TRANSITION) * (along[-1] - along[0])
+    if not (goals > 0).all() or goals[0] >= goals[1]:
+        return np.nan
+    places = []
+    for goal in goals:
+        after = int(np.argmax(along >= goal))
+        places.append(after - 1 + (goal - along[after - 1]) / (along[after] - along[after - 1]))
+    early, late = np.interp(places, np.arange(len(H)), H)
+    return float(np.log(late / early) / np.log(goals[1] / goals[0])) if early > 0 and late > 0 else np.nan

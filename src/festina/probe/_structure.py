@@ -1,0 +1,192 @@
+"""Which points of a data set a layer will merge and which it will separate, for all pairs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.spatial.distance import pdist, squareform
+
+from .. import _two_point
+from .._errors import BadInput
+from .._noun import real_array, whole
+from .._precision import in_double
+
+
+def structure(
+    inputs: Any,
+    targets: Any,
+    hidden: Any,
+    outputs: Any,
+    *,
+    tau_h: Any = None,
+    tau_y: Any = None,
+    kappa: Any = None,
+    rates: Any = None,
+    depth: int | None = None,
+) -> Any:
+    """What the two-point theory predicts for every pair of points, each pair by itself, from where a network is now.
+
+    Gives an `xarray.Dataset` with the axes (layer, sample, sample_), of squared distances:
+
+    - `distance` now, and `final_distance`, that of the closed form [vanrossem2024, eq. 10];
+    - `verdict`, the sign of their difference: +1 the pair separates, −1 it merges, 0 it stays, or is not known;
+      except at the saddle it is the sign of Y − P, as H² − AH − B² = κX(P − Y), whatever the layer and the rates;
+    - `regime`, |A|/B: well below 1 the final distance is that of the task, well above it that of the start;
+    - `depth_law`, X^(1−l/L) Y^(l/L), the final distance in a balanced chain, if `depth` is given.
+
+    Args:
+        inputs: (sample, …).
+        targets: (sample, feature).
+        hidden: {layer: (sample, …)}, or an array (sample, …) of one layer.
+        outputs: (sample, feature), with the same weights.
+        tau_h, tau_y: the two time constants; numbers, or one for every layer. Only τ_y/τ_h matters.
+        kappa: τ_y/τ_h = η_h/η_y, instead of both.
+        rates: a fit, instead of these.
+        depth: L, the number of weight matrices. All L − 1 hidden layers must then be given in order, or named by
+            their numbers, from 0.
+
+    Distances are sums of squared differences, without cancellation, and no array is larger than the answer. What has
+    no prediction is NaN, with verdict 0, and counted in `attrs["note"]`: identical inputs with different targets,
+    and points that the layer does not tell apart although the inputs differ. Identical inputs with equal targets
+    stay at 0, as the diagonal does.
+    """
+    import xarray
+
+    layers = _layers(hidden)
+    x, y, f = _rows(inputs, "inputs"), _rows(targets, "targets"), _rows(outputs, "outputs")
+    if len(x) < 2:
+        raise BadInput(f"{len(x)} input", "at least two, to form a pair", "give the points as rows")
+    shown = {f"hidden[{name!r}]": values for name, values in layers.items()}
+    for name, values in {"targets": y, "outputs": f, **shown}.items():
+        if len(values) != len(x):
+            raise BadInput(f"{len(values)} rows of {name}, and {len(x)} inputs", "one row per input", "match them")
+    if y.shape != f.shape:
+        raise BadInput(
+            f"targets of shape {y.shape}, and outputs of shape {f.shape}",
+            "one target for every output",
+            "give targets in the shape of the outputs",
+        )
+    ratios = _ratios(tau_h, tau_y, kappa, rates, len(layers))
+    places = None if depth is None else _places(list(layers), depth)
+    X, Y, P = _gaps(x), _gaps(y), _gaps(f)
+    # w = |dy|² − dy·Δy*, and 2dy·Δy* = |dy|² + |Δy*|² − |dy − Δy*|².
+    w = (P + _gaps(f - y) - Y) / 2
+    with ThreadPoolExecutor() as pool:
+        distances = list(pool.map(_gaps, layers.values()))
+    shape = len(layers), len(x), len(x)
+    kinds = {"distance": float, "final_distance": float, "verdict": np.int8, "regime": float}
+    kinds |= {} if places is None else {"depth_law": float}
+    values = {name: np.zeros(shape, kind) for name, kind in kinds.items()}
+    same, conflicting, blind = (X == 0) & (Y == 0), (X == 0) & (Y > 0), 0
+    for i, (H, ratio) in enumerate(zip(distances, ratios, strict=True)):
+        lost = conflicting | ((H == 0) & (X > 0))
+        blind += int(np.sum((H == 0) & (X > 0)))
+        safe = ~(lost | same) & (H > 0)
+        final, regime = _predicted([np.where(safe, number, 1.0) for number in (H, P, w, X, Y)], ratio)
+        known = {
+            "distance": H,
+            "final_distance": np.where(safe, final, np.where(same, H, np.nan)),
+            "regime": np.where(safe, regime, np.nan),
+            "verdict": np.where(safe, np.sign(final - H), 0).astype(np.int8),
+        }
+        if places is not None:
+            known["depth_law"] = np.asarray(_depth_law(X, Y, *places[i]))
+        for name, value in known.items():
+            values[name][i] = squareform(value, checks=False)
+    notes = []
+    if conflicting.any():
+        one, two = (int(ends[np.argmax(conflicting)]) for ends in np.triu_indices(len(x), 1))
+        notes.append(
+            f"{int(conflicting.sum())} pairs of identical inputs with different targets, the first {one} and {two}"
+        )
+    if blind:
+        notes.append(f"{blind} pairs that a layer does not tell apart although their inputs differ")
+    dims = ("layer", "sample", "sample_")
+    return xarray.Dataset(
+        {name: (dims, value) for name, value in values.items()},
+        coords={"layer": list(layers), "kappa": ("layer", ratios)},
+        attrs={"theory": "TwoPoint", **({"note": "; ".join(notes) + ": NaN"} if notes else {})},
+    )
+
+
+def _layers(hidden: Any) -> dict[Any, np.ndarray]:
+    if isinstance(hidden, Mapping):
+        if not hidden:
+            raise BadInput("hidden = {}", "at least one layer", 'give for example hidden={"hidden": activities}')
+        return {name: _rows(values, f"hidden[{name!r}]") for name, values in hidden.items()}
+    return {"hidden": _rows(hidden, "hidden")}
+
+
+def _rows(values: Any, argument: str) -> np.ndarray:
+    """(sample, unit) in float64."""
+    array = real_array(values, argument)
+    if array.ndim == 0:
+        raise BadInput(f"{argument} = {array}", "an array (sample, …)", "give one row for every point")
+    return array.reshape(len(array), -1)
+
+
+def _gaps(rows: np.ndarray) -> np.ndarray:
+    """|v_j − v_i|² of all pairs i < j."""
+    return pdist(rows, "sqeuclidean")
+
+
+def _ratios(tau_h: Any, tau_y: Any, kappa: Any, rates: Any, count: int) -> np.ndarray:
+    """κ of every layer."""
+    ways = {"tau_h and tau_y": (tau_h, tau_y), "kappa": (kappa,), "rates": (rates,)}
+    given = [way for way, values in ways.items() if any(value is not None for value in values)]
+    if len(given) != 1 or any(value is None for value in ways[given[0]]):
+        seen = [name for name, v in zip(("tau_h", "tau_y", "kappa", "rates"), (tau_h, tau_y, kappa, rates), strict=True)
+                if v is not None]  # fmt: skip
+        raise BadInput(
+            f"{' and '.join(seen) or 'neither tau_h and tau_y, nor kappa, nor rates'}",
+            "tau_h and tau_y, or kappa, or rates",
+            "give kappa=1.0 for equal rates, or rates=festina.fit(…)",
+        )
+    if rates is not None:
+        if not hasattr(rates, "kappa"):
+            raise BadInput(f"rates is {type(rates).__name__}", "a fit", 'give rates=festina.fit("TwoPoint", …)')
+        named = {"rates.kappa": rates.kappa}
+    else:
+        named = {"kappa": kappa} if kappa is not None else {"tau_h": tau_h, "tau_y": tau_y}
+    numbers = {name: real_array(value, name, ndim=(0, 1)) for name, value in named.items()}
+    for name, number in numbers.items():
+        if not np.all(number > 0):
+            raise BadInput(f"{name} = {np.min(number):g}", f"{name} > 0", f"give a positive {name}")
+        if number.ndim and len(number) != count:
+            raise BadInput(
+                f"{len(number)} values of {name}, and {count} layer(s)", "one number, or one per layer", "match them"
+            )
+    first, *more = numbers.values()
+    return np.broadcast_to(more[0] / first if more else first, count).astype(float)
+
+
+def _places(names: list[Any], depth: Any) -> list[tuple[int, int]]:
+    """(number of the layer, depth) of every layer."""
+    depth = whole(depth, "depth", least=2)
+    numbered = all(isinstance(name, (int, np.integer)) for name in names)
+    if numbered and all(0 <= name <= depth - 2 for name in names):
+        return [(int(name), depth) for name in names]
+    if numbered or len(names) != depth - 1:
+        raise BadInput(
+            f"depth = {depth} and the hidden layer(s) {', '.join(map(str, names))}",
+            f"all {depth - 1} hidden layers of {depth} weight matrices, in order, or numbers from 0 to {depth - 2}",
+            "give them all, or name each by its number: hidden={0: …, 3: …}",
+        )
+    return [(i, depth) for i in range(len(names))]
+
+
+@in_double
+def _predicted(numbers, ratio):
+    return _compiled(*numbers, ratio)
+
+
+@jax.jit
+def _compiled(H, P, w, X, Y, ratio):
+    return _two_point.final_distance(H, P, w, X, Y, 1.0, ratio), _two_point.regime(H, P, X, Y, 1.0, ratio)
+
+
+_depth_law = in_double(_two_point.depth_law)
