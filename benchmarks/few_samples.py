@@ -1,8 +1,9 @@
 """Twenty hidden layers of 500 leaky ReLU units on two samples, per epoch, in float32: bound by memory.
 
-Ours is called through `simulate`, which keeps the loss and the distances of the pair in every layer at 10 times. PyTorch comes plain, and as a notebook has it: at every epoch the activity of all layers at both
-points, from a pass of its own as networks are looked at in eval mode, with its distances and the loss as numbers.
-All start from the same weights and must end with the same loss.
+Ours is called through `simulate`, which keeps the loss and the distances of the pair in every layer at 10 times.
+PyTorch comes plain, and as a notebook has it: at every epoch the activity of all layers at both points, from a pass of
+its own as networks are looked at in eval mode, with its distances and the loss as numbers. All start from the same
+weights, drawn before, and must end with the same loss.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from ._two_point import Curves
 
 SCAN = np.logspace(-3.5, 4.5, 80)  # √(η_h η_y X Y) × duration; η × duration of the mean
 COARSE = 256  # records are enough to scan
+LONG = 1024  # records that are worth a second program, which compiles for seconds
 POLISHED = 3
 LARGEST_LOG = 80.0  # of a rate × duration; beyond it nothing moves, or all is over at once
 ROUNDS = 200  # of Levenberg and Marquardt
@@ -99,7 +100,7 @@ def rates(times: Any, members: Sequence[Member], free_gap: bool) -> list[Found]:
         curves = np.stack([_longer(member.curves, full[0]) for member in group])
         guesses = np.stack([_guesses(*pair) for pair in zip(group, last, strict=True)])
         tried = _best_guesses(*part, coarse, numbers, guesses)[..., :free]
-        if len(some) < len(ts):
+        if len(ts) > LONG:
             tried = _best(_polished(*part, coarse, numbers, tried, ROUGH)).x[:, None]
         ends = _polished(*full, curves, numbers, tried, TOLERANCE)
         end = jax.tree.map(np.asarray, _best(ends))

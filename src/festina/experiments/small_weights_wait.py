@@ -31,7 +31,7 @@ from ._two_points import row
 
 REFERENCE = {"vanrossem2024": "figure 3 and section 3.2"}
 PRESETS = {"as_run": dict(data="as_run"), "as_printed": dict(data="as_printed")}
-QUICK = dict(units=50, seeds=2, epochs=4000, every=40, lr=0.04)
+QUICK = dict(units=50, seeds=2, every=40, lr=0.04)
 GAINS = ("low", "default", "intermediate", "high", "very high")  # rows of table 1
 SMALL = GAINS[:3]
 
