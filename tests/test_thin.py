@@ -12,8 +12,8 @@ STEPS = (0, 1, 2, 11, 12, 13, 25, 300)  # around the ends of blocks
 LR = 0.02
 SLOPES = {
     "tanh": (np.tanh, lambda z: 1 - np.tanh(z) ** 2),
-    # JAX counts 0 as on; one of the two points is at 0, where all units begin.
-    "leaky_relu": (lambda z: np.where(z >= 0, z, 0.01 * z), lambda z: np.where(z >= 0, 1.0, 0.01)),
+    # One of the two points is at 0, where all units begin, and are off.
+    "leaky_relu": (lambda z: np.where(z > 0, z, 0.01 * z), lambda z: np.where(z > 0, 1.0, 0.01)),
 }
 
 

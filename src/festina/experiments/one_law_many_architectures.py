@@ -154,7 +154,7 @@ def _of_kinds(data) -> list[Claim]:
             Claim.at_least(
                 f"Two rates describe w in every network: smallest R² ({least})",
                 float(alignment.min()), 0.9, source="paper", fitted=True,
-                expected=False, reason="smooth networks, of R² 0.7, wait longer and drop more steeply than the theory",
+                expected=False, reason="after a long wait networks drop more steeply than the theory, smooth ones most (R² 0.7)",
             )
         )  # fmt: skip
     return found

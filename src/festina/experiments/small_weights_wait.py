@@ -10,7 +10,7 @@ Nothing is fitted to a linear network of two layers on opposite points. There th
 training tends to it at first order in the learning rate, and the wait grows as 2 ln(1/H₀)/√(XY), in units of τ.
 
 **What does not reproduce.** That two rates describe w at the smallest weights, too: deep networks wait longer and then
-drop more steeply than the theory can, and R² of w is 0.7 or less at a gain of 0.9. With the printed data, dx = 0.5 and
+drop more steeply than the theory can, and R² of w is about 0.7 at a gain of 0.9. With the printed data, dx = 0.5 and
 dy = 1, this is so at every gain up to 1.1, for H as well; the figures are those of dx² = 1 and dy² = 0.5, the values
 here.
 """
