@@ -10,9 +10,9 @@ networks.
 **What does not reproduce.** That one law describes w in all of them: in linear and tanh networks R² of w is 0.7, below
 0.9 in most others that are not chains of (leaky) ReLU layers, and `applies` of the fit says so. That the convolutional
 network learns: with Xavier weights in its kernels, too, it stayed at a loss of Y/8 in the three starts that were tried,
-one of them of full width; in what it differs from the source's we do not know. And the printed data, dx = 0.5 and dy = 1: with them networks of 20 layers stay at Y/8 beyond
-the 6000 epochs in about half of the starts, or more, and two rates describe none. The figures are those of dx² = 1 and
-dy² = 0.5, the values here.
+one of them of full width; in what it differs from the source's we do not know. And the printed data, dx = 0.5 and
+dy = 1: with them networks of 20 layers stay at Y/8 beyond the 6000 epochs in about half of the starts, or more, and two
+rates describe none. The figures are those of dx² = 1 and dy² = 0.5, the values here.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _of_kinds(data) -> list[Claim]:
             Claim.at_least(
                 f"Two rates describe w in every network: smallest R² ({least})",
                 float(alignment.min()), 0.9, source="paper", fitted=True,
-                expected=False, reason="after a long wait networks drop more steeply than the theory, smooth ones most (R² 0.7)",
+                expected=False, reason="after a long wait networks drop more steeply than the theory",
             )
         )  # fmt: skip
     return found

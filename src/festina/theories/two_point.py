@@ -283,13 +283,15 @@ def _public(function: Callable[P, T], rank: tuple[int, ...] = (0, 1)) -> Callabl
     @in_double
     @functools.partial(jax.jit, static_argnames="names")
     def compiled(apart, numbers, names):
-        return function(**apart, **dict(zip(names, numbers, strict=True)))
+        given: dict[str, Any] = apart | dict(zip(names, numbers, strict=True))
+        return function(**given)  # pyright: ignore[reportCallIssue]
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
         # All arguments in order, as `trajectory` gives them, need no signature to be bound.
         bound = len(args) == len(order) and not kwargs
-        given = dict(zip(order, args, strict=True)) if bound else signature.bind(*args, **kwargs).arguments
+        given: dict[str, Any] = dict(zip(order, args, strict=True)) if bound else {}
+        given = given or signature.bind(*args, **kwargs).arguments
         apart = {name: given.pop(name) for name in ("ts", "curves") if name in given}
         numbers = {name: value for name, value in given.items() if value is not None}
         names = tuple(numbers)
