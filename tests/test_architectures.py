@@ -20,7 +20,9 @@ ACTIVATIONS = {
     "relu": F.relu,
     "elu": F.elu,
     "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
     "swish": F.silu,
+    "gelu": F.gelu,
     "linear": lambda h: h,
 }
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import festina as fs
-from festina import _thin
+from festina import _run, _thin
 from festina._noun import noun
 from festina._objective import evidence
 
@@ -114,3 +114,24 @@ def test_only_where_it_pays(monkeypatch):
     assert not pays(setup(large, task=fs.tasks.regression(d_in=3, d_out=2, samples=16, seed=1)))
     for rule in (fs.rules.Adam(LR), fs.rules.SGD(LR, batch=1), fs.rules.GradientFlow()):
         assert not pays(fs.Setup(two, large, fs.inits.Xavier(1.0), rule, times=[1.0]))
+
+
+def test_the_clock_decides_nothing(monkeypatch):
+    # In float32 and with kinks, one block that ends elsewhere shows after a few hundred steps.
+    work = setup(fs.nets.MLP((40,) * 12, "leaky_relu", bias=True), steps=(5, 601)).replace(precision="float32")
+    assert pays(work)
+
+    def seen(seconds):
+        monkeypatch.setattr(_run, "BLOCK_SECONDS", seconds)
+        cuts = []
+        marks = _run.Run._marks
+        monkeypatch.setattr(_run.Run, "_marks", lambda run: (marks(run), cuts.append(int(run.at)))[0])
+        found = fs.simulate(work, 1, ["loss", "distance"], progress=False)
+        monkeypatch.setattr(_run.Run, "_marks", marks)
+        return found, cuts
+
+    (one, few), (other, many) = seen(100.0), seen(1e-4)
+    assert len(many) > len(few)
+    assert all(cut % _thin.STEPS == 0 for cut in many if cut not in (5, 601))
+    for name in ("loss", "distance"):
+        np.testing.assert_array_equal(one[name], other[name])

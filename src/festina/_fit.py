@@ -11,14 +11,16 @@ import numpy as np
 from . import _two_point
 from ._errors import BadInput, UnknownName
 from ._fit_rates import LARGEST_LOG, Found, FoundMean, Member, mean_rates, rates
-from ._fit_records import CONSTANT, Entry, checked_entry, checked_times, numbered, recorded, seed_number
+from ._fit_records import CONSTANT, Entry, checked_entry, checked_times, numbered, pair_number, recorded, seed_number
 from ._precision import in_double
 from ._trajectory import Trajectory
 from ._two_point import Curves
+from .theories.base import Theory
 
-LARGE_START = 0.1  # H0/X; the hidden difference then turns before it grows
+LARGE_START = 0.3  # H0/H∞, which no choice of units changes; the hidden difference then turns before it grows
 LEFT_TO_LEARN = 0.05  # of the target
-GOOD_FIT = 0.9  # R² of w, the first curve to show that two rates do not describe a network
+GOOD_FIT = 0.9  # R² of every curve that changes
+CHANGED = 0.1  # of the size of a curve; R² of one that changes less is that of its noise
 LONG_PLATEAU = 10.0  # in lengths of the transition; the closed form from a start of 1e-9 waits for 5
 IDENTIFIED = 1e6  # condition of the Gauss-Newton matrix
 UNCHANGED = "H, P and w do not change: nothing can be fitted; record for longer, or from a run that learns"
@@ -58,14 +60,15 @@ class MeanFit(NamedTuple):
 class TwoPointFit:
     """Fitted rates of the two-point theory, how well they are known, and whether the theory applies.
 
-    `covariance` is that of ln η_h, ln η_y and, where the start is free, p0/√Y; it takes the errors of the records as
-    independent and the start as known. `condition` is that of the Gauss-Newton matrix: above 1e6 the rates are not
-    identified. `predicted` are the curves of the fit at `times`, which begin at record `start`. `mean` is the fit of
-    the third rate, that of the mean of the outputs, to |ȳ − ȳ*|² alone.
+    `covariance` is that of η_h, η_y and, where the start is free, p0/√Y; `log_covariance` that of ln η_h, ln η_y and
+    p0/√Y. Both take the errors of the records as independent and the start as known. `condition` is that of the
+    Gauss-Newton matrix: above 1e6 the rates are not identified. `predicted` are the curves of the fit at `times`, which
+    begin at record `start`. `mean` is the fit of the third rate, that of the mean of the outputs, to |ȳ − ȳ*|² alone.
+    `layer`, `pair` and `seed` name what was fitted; None where the record has no such name.
     """
 
     rates: Rates
-    covariance: Any
+    log_covariance: Any
     r2: Curves
     sse: float
     condition: float
@@ -78,6 +81,9 @@ class TwoPointFit:
     free_gap: bool
     target_gap: float
     mean: MeanFit | None = None
+    layer: str | None = None
+    pair: str | None = None
+    seed: int | None = None
 
     @property
     def eta_mean(self) -> float | None:
@@ -110,12 +116,13 @@ class TwoPointFit:
         return self.rates.eta_h / self.rates.eta_y
 
     @property
-    def rates_covariance(self) -> Any:
-        """The covariance of η_h and η_y themselves."""
-        return self.covariance[:2, :2] * np.outer(self.rates, self.rates)
+    def covariance(self) -> Any:
+        """The covariance of η_h, η_y and, where the start is free, p0/√Y."""
+        units = np.array([*self.rates, 1.0][: len(self.log_covariance)])
+        return self.log_covariance * np.outer(units, units)
 
     def __repr__(self) -> str:
-        spread = np.sqrt(np.diag(self.rates_covariance))
+        spread = np.sqrt(np.diag(self.covariance)[:2])
         rates = ", ".join(
             f"{name} = {value:.4g} ± {error:.1g}"
             for name, value, error in zip(("η_h", "η_y"), self.rates, spread, strict=True)
@@ -123,10 +130,12 @@ class TwoPointFit:
         mean = ""
         if self.mean is not None:
             mean = f"  fitted   η_mean = {self.mean.eta:.4g} ± {self.mean.error:.1g}, R² {self.mean.r2:.4f}\n"
+        names = {"layer": self.layer, "pair": self.pair, "seed": self.seed}
+        what = "".join(f", {kind} {name}" for kind, name in names.items() if name is not None)
         start = f", p0 = {self.along0:.4g}" if self.free_gap else ""
         fits = ", ".join(f"{name} {value:.4f}" for name, value in zip(("H", "P", "w"), self.r2, strict=True))
         return (
-            f"TwoPointFit, fitted to {len(self.times)} records from record {self.start} on\n"
+            f"TwoPointFit{what}, fitted to {len(self.times)} records from record {self.start} on\n"
             f"  fitted   {rates} per unit time, κ = {self.kappa:.4g}{start}\n"
             f"{mean}"
             f"  R²       {fits}; squared error {self.sse:.3g}, condition {self.condition:.2g}\n"
@@ -135,35 +144,44 @@ class TwoPointFit:
 
 
 def fit(
-    theory: str,
+    theory: str | type[Theory] | Theory,
     trajectory: Trajectory,
     *,
     layer: str | int | None = None,
-    pair: str | int = 0,
+    pair: str | int | tuple[int, int] = 0,
     seed: int | None = None,
     start: int = 0,
     free_gap: bool = False,
 ) -> TwoPointFit:
     """Fit a theory's free numbers to a recorded network; all that comes of it is marked as fitted.
 
-    The one theory with free numbers is "TwoPoint": its two rates, for one layer and one pair of inputs of a trajectory
+    The one theory with free numbers is "TwoPoint", by name or as the class: its two rates, for one layer and one pair of inputs of a trajectory
     from `festina.probe`, recorded with targets, or from `simulate` or `solve` with observe=["distance",
     "output_distance", "output_alignment"]. The third rate, that of the mean of the two outputs, is fitted if
     "mean_gap" was recorded, or the loss of these two points alone. `festina.probe.scan` fits all layers and pairs.
 
     Args:
         layer: a name or number of the recorded layers; None takes the middle one, number L//2.
-        pair: a name such as "0-1", or a number, of the recorded pairs.
+        pair: of the recorded pairs, a name such as "0-1", the numbers of its two samples, (0, 1), or its own number.
         seed: one of the seeds of `simulate`; None takes the only one.
         start: the record to begin at, once the mean of the outputs is learned.
         free_gap: also fit the first difference of outputs along the target.
     """
-    if theory != "TwoPoint":
-        raise UnknownName.among("theory with something to fit", theory, ("TwoPoint",))
+    kind = theory if isinstance(theory, type) else type(theory)
+    asked = theory if isinstance(theory, str) else kind.__name__
+    if asked != "TwoPoint":
+        raise UnknownName.among("theory with something to fit", asked, ("TwoPoint",))
     seen = recorded(trajectory)
-    which = numbered(len(seen.layers) // 2 if layer is None else layer, seen.layers, "layer")
-    return _only(
-        seen.times, seen.member(seed_number(seed, seen), which, numbered(pair, seen.pairs, "pair")), start, free_gap
+    which = (
+        seed_number(seed, seen),
+        numbered(len(seen.layers) // 2 if layer is None else layer, seen.layers, "layer"),
+        pair_number(pair, seen.pairs),
+    )
+    return dataclasses.replace(
+        _only(seen.times, seen.member(*which), start, free_gap),
+        seed=None if seen.seeds is None else seen.seeds[which[0]],
+        layer=seen.layers[which[1]],
+        pair=seen.pairs[which[2]],
     )
 
 
@@ -221,22 +239,22 @@ def fit_all(
 
 
 def _judged(times: Any, member: Member, found: Found, mean: MeanFit | None, start: int, free_gap: bool) -> TwoPointFit:
-    curves, X, Y = member
+    curves, _, Y = member
     errors = np.sum((curves - np.stack(found.predicted)) ** 2, axis=1)
     # The first record is the start, and no evidence.
     spare = max(3 * (len(times) - 1) - len(found.metric), 1)
-    covariance, condition = _uncertainty(found.metric, errors.sum() / spare)
+    log_covariance, condition = _uncertainty(found.metric, errors.sum() / spare)
     varied, r2 = _explained(curves, errors)
     converged = found.converged and bool(varied.any() and np.all(np.abs(found.logs[:2]) < LARGEST_LOG))
     r2 = Curves(*map(float, r2))
     return TwoPointFit(
         rates=Rates(*(float(np.exp(log) / (times[-1] - times[0])) for log in found.logs[:2])),
-        covariance=covariance,
+        log_covariance=log_covariance,
         r2=r2,
         sse=float(errors.sum()),
         condition=condition,
         converged=converged,
-        applies=Verdict(_reasons(times, curves, X, Y, r2, condition, converged) if varied.any() else (UNCHANGED,)),
+        applies=Verdict(_reasons(times, curves, Y, r2, condition, converged) if varied.any() else (UNCHANGED,)),
         times=times,
         predicted=found.predicted,
         start=start,
@@ -281,10 +299,8 @@ def _uncertainty(metric, variance):
         return variance * (axes / sizes) @ axes.T, float(sizes[-1] / sizes[0])
 
 
-def _reasons(times, curves, X, Y, r2, condition, converged) -> tuple[str, ...]:
+def _reasons(times, curves, Y, r2, condition, converged) -> tuple[str, ...]:
     (H0, P0, _), found = curves[:, 0], []
-    if H0 > LARGE_START * X:
-        found.append(f"H0/X = {H0 / X:.3g}, above {LARGE_START:g}: from a large start the hidden difference turns")
     last = np.median(curves[:, -max(1, len(times) // 50) :], axis=1)
     goal, scale = (Y, Y) if Y else (0.0, P0)
     short, rest = abs(last[1] - goal) / scale, abs(last[2]) / scale
@@ -293,8 +309,20 @@ def _reasons(times, curves, X, Y, r2, condition, converged) -> tuple[str, ...]:
             f"learning is not over: at the end |P − Y| and |w| are {short:.2g} and {rest:.2g} of "
             f"{'Y' if Y else 'P0'}, above {LEFT_TO_LEARN:g}; fits to a part of a run are biased, train for longer"
         )
-    if not r2.alignment >= GOOD_FIT:
-        found.append(f"R² of w is {r2.alignment:.3g}, below {GOOD_FIT:g}: two rates do not describe this run")
+    # Before the end, what H is there is not known; equal targets end where they start from, or below.
+    elif Y and H0 > LARGE_START * last[0]:
+        found.append(
+            f"H starts at {H0 / last[0] if last[0] else np.inf:.2g} of its end, above {LARGE_START:g}: from a large "
+            "start the hidden difference turns, and rates are biased"
+        )
+    changed = np.ptp(curves, axis=1) > CHANGED * np.max(np.abs(curves), axis=1)
+    poor = [
+        f"{name} is {value:.3g}"
+        for name, value, is_used in zip(("H", "P", "w"), r2, changed, strict=True)
+        if is_used and not value >= GOOD_FIT
+    ]
+    if poor:
+        found.append(f"R² of {', of '.join(poor)}, below {GOOD_FIT:g}: two rates do not describe this run")
     ratio = _plateau(times, curves[1])
     if ratio > LONG_PLATEAU:
         found.append(f"the plateau is {ratio:.3g} times as long as the transition, above {LONG_PLATEAU:g}")

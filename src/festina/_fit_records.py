@@ -63,7 +63,7 @@ def recorded(trajectory: Any) -> Recorded:
     found = {name: _named(trajectory, name) for name in SPELLINGS} if known else {}
     if not all(found.get(name) is not None for name in NEEDED):
         raise BadInput(
-            f"a fit of the two-point theory to {', '.join(trajectory) if known else repr(trajectory)}",
+            f"a fit of the two-point theory to {', '.join(trajectory) if known else type(trajectory).__name__}",
             f"a trajectory with {', '.join(' or '.join(SPELLINGS[name][0]) for name in NEEDED)} of pairs",
             'record one with festina.probe.torch(model, inputs=…, targets=…), or simulate(setup, observe=["distance", '
             '"output_distance", "output_alignment"])',
@@ -148,6 +148,16 @@ def numbered(which: Any, names: list[str], kind: str) -> int:
     if number >= len(names):
         raise BadInput(f"{kind} = {number}", f"one of the {len(names)} recorded, counted from 0", f"choose: {names}")
     return number
+
+
+def pair_number(which: Any, names: list[str]) -> int:
+    """The number of a recorded pair, given by name, by number or by the numbers of its two samples in any order."""
+    if not isinstance(which, (tuple, list)):
+        return numbered(which, names, "pair")
+    if len(which) != 2:
+        raise BadInput(f"pair = {which!r}", "the numbers of two samples", "give pair=(0, 1), or a name: pair='0-1'")
+    i, j = (whole(sample, "pair", least=0) for sample in which)
+    return numbered(f"{j}-{i}" if f"{j}-{i}" in names else f"{i}-{j}", names, "pair")
 
 
 def checked_times(times, start):

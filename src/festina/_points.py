@@ -115,7 +115,7 @@ def points(inputs: Any, targets: Any, pairs: Any, *, samples: int | None = None,
 def _checked_pairs(pairs: Any, samples: int) -> np.ndarray:
     if pairs is None:
         if samples < 2:
-            raise BadInput(f"{samples} input", "at least two, to form a pair", "probe at two inputs or more")
+            raise BadInput(f"{samples} input", "at least two, to form a pair", "give two inputs or more")
         if samples > ALL_PAIRS_UP_TO:
             raise BadInput(
                 f"{samples} inputs and no pairs",
@@ -134,7 +134,7 @@ def _checked_pairs(pairs: Any, samples: int) -> np.ndarray:
             raise BadInput(
                 f"pair ({one}, {two}) and {samples} inputs",
                 f"sample numbers from 0 to {samples - 1}",
-                "count the probe inputs from 0",
+                "count the inputs from 0",
             )
         if one == two:
             raise BadInput(f"pair ({one}, {two})", "two different samples in a pair", "name two samples")

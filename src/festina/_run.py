@@ -239,12 +239,13 @@ class Run:
         self.reached, self.at = 0, self.goals.dtype.type(0)
         self.lanes = Lanes.over(len(seeds))
         own = {"modes": view.modes, "start": view.start}  # these have a seed axis
-        self.view = dataclasses.replace(view, modes=None, start=None)
+        self.view = view = dataclasses.replace(view, modes=None, start=None)
         # A flow holds every weight to its own tolerance, so its weights stay as they are.
         fewer = self.stepping and setup.rule.follows_gradient and isinstance(view.seen, Moments)
         weights, turns = narrowed(view.net, weights) if fewer else (weights, (None,) * len(view.net.junctions))
         weights, turns = jax.tree.map(lambda leaf: np.asarray(leaf, setup.precision), (weights, turns))
-        self.layout = Layout.of(_thin.alike(view.net, view.seen, setup.rule), weights)
+        kind = view.net, view.seen, setup.rule
+        self.layout, self.grain = Layout.of(_thin.alike(*kind), weights), _thin.grain(*kind)
         held = self.layout.hold(weights)
         start = functools.partial(_first, dtype=self.goals.dtype, stepping=self.stepping, layout=self.layout)
         carry = start(self.view, self.rule, held, np.asarray(seeds))
@@ -271,11 +272,9 @@ class Run:
 
     def block(self) -> dict[str, np.ndarray]:
         """Advance by about BLOCK_SECONDS; observables of the marks passed, axes (seed, time, …)."""
-        amounts, kept, units = self._marks()
-        began = time.perf_counter()
-        result = _advance(
-            self.view, self.rule, self.per_seed, amounts, kept, layout=self.layout, names=self.names, lanes=self.lanes
-        )
+        (amounts, kept, units), began = self._marks(), time.perf_counter()
+        how = {"layout": self.layout, "names": self.names, "lanes": self.lanes}
+        result = _advance(self.view, self.rule, self.per_seed, amounts, kept, **how)
         carry, (records, losses) = jax.block_until_ready(result)
         self._adapt_budget(units, time.perf_counter() - began)
         count = len(self.seeds)
@@ -293,14 +292,18 @@ class Run:
             amount = self.goals[self.reached + index] - self.at
             cost = amount if self.stepping else 1
             if cost > left and (self.stepping or index):
-                if self.stepping and left >= 1:
-                    amounts[index] = int(left)
+                if self.stepping and (cut := self._whole_grains(max(left, self.grain if index == 0 else 0))):
+                    amounts[index] = min(cut, amount)
                     self.at += amounts[index]
                     left -= amounts[index]
                 break
             amounts[index], kept[index], left = amount, True, left - cost
             self.at += amount
         return amounts, kept, self.budget - left
+
+    def _whole_grains(self, left: Any) -> int:
+        """The most steps that lead to a place where a run may be cut."""
+        return max(int(left) - int(self.at + int(left)) % self.grain, 0)
 
     def _adapt_budget(self, units: float, seconds: float) -> None:
         # The first block compiles, so its time says nothing.

@@ -44,6 +44,11 @@ def pays(net: Any, seen: Any, rule: Any) -> bool:
     return few and len(set(hidden)) == 1 and (len(hidden) - 1) * hidden[0] ** 2 >= FEWEST_WEIGHTS
 
 
+def grain(net: Any, seen: Any, rule: Any) -> int:
+    """What numbers of steps a run may be cut at: results must not depend on where the clock cuts it."""
+    return STEPS if pays(net, seen, rule) else 1
+
+
 def alike(net: Any, seen: Any, rule: Any) -> Any:
     """Groups of numbers of weights that a run holds as one; here, of all wide matrices."""
     if not pays(net, seen, rule):
@@ -70,7 +75,9 @@ def travel(view: Any, rule: GradientDescent, carry: Any, amount: Any, layout: An
         blank = jnp.zeros((len(wide), STEPS * seen.x.shape[0], wide.shape[1]), wide.dtype)
         step = functools.partial(_step, net, seen, rule.lr, wide)
         start = (jnp.zeros_like(count), (blank, blank), *rest)
-        taken, (out, into), *rest = while_within(jnp.minimum(amount - count, STEPS), step, start)
+        # Blocks end at multiples of STEPS in the whole run, so that cuts at these change nothing.
+        length = jnp.minimum(amount - count, STEPS - (carry.done + count) % STEPS)
+        taken, (out, into), *rest = while_within(length, step, start)
         # Matrix after matrix: all at once would need as much memory again.
         wide = jax.lax.map(lambda now: now[0] + now[1].T @ now[2], (wide, out, into))
         return count + taken, wide, *rest

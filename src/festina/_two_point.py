@@ -60,12 +60,18 @@ class Law(NamedTuple):
 
     @in_double
     def cdf(self, distance: Any) -> Any:
-        """P(H∞ < distance), for distances > 0."""
-        return ndtr((distance - self.scale**2 / distance - self.mean) / self.spread)
+        """P(H∞ < distance); 0 for distances of 0 and below, which none has."""
+        distance = jnp.asarray(distance, float)
+        some = jnp.where(distance <= 0, 1.0, distance)
+        return jnp.where(distance <= 0, 0.0, ndtr((some - self.scale**2 / some - self.mean) / self.spread))
 
     @in_double
     def quantile(self, share: Any) -> Any:
-        """The distance below which this share of the draws ends; share ½ is the median."""
+        """The distance below which this share of the draws ends; share ½ is the median, and 1 has no bound."""
+        share = real_array(share, "share")
+        if not is_traced(share) and not np.all((share >= 0) & (share <= 1)):
+            worst = share.flat[np.argmax(np.abs(share - 0.5))]
+            raise BadInput(f"share = {worst:g}", "0 <= share <= 1", "give a share of the draws, for example 0.9")
         return settled(self.mean + self.spread * ndtri(jnp.asarray(share, float)), self.scale)
 
 
@@ -229,7 +235,8 @@ def law_of_final_distance(
 ) -> Law:
     """The law of H∞ over networks in which H0/X and P0/H0 are normal of this mean and spread.
 
-    `spread` is the mean if it is not given [vanrossem2024, eqs. 44 and 45]; eqs. 46 to 48 hold for κ = 1 only.
+    `spread` is the mean if it is not given [vanrossem2024, eqs. 44 and 45]; eqs. 46 to 48 hold for κ = 1 only. Both
+    are positive, as ratios of squared distances are.
     """
     ratio, spread = tau_y / tau_h, mean if spread is None else spread
     scale = rich_distance(input_gap, target_gap, tau_h, tau_y)
@@ -251,7 +258,7 @@ def root(number: Any) -> Any:
 
 def plainly_fine(numbers: dict[str, Any]) -> bool:
     """Whether these are numbers that need no further look; a hundredth of the time of `checked`."""
-    if "along0" in numbers or not all(isinstance(value, float) or type(value) is int for value in numbers.values()):
+    if numbers.keys() & {"along0", "depth"} or not all(isinstance(value, float) or type(value) is int for value in numbers.values()):
         return False
     for name, value in numbers.items():
         if not (0 < value < math.inf or (name not in _ADVICE and abs(value) < math.inf)):
@@ -287,6 +294,8 @@ def checked(numbers: dict[str, Any], shown: Mapping[str, str] = MappingProxyType
     turned = ("distance0", "decoder0", "along0")
     if known.keys() >= set(turned):
         _check_product(*(known[name] for name in turned))
+    if known.keys() >= {"layer", "depth"}:
+        _check_place(known["layer"], known["depth"])
     return numbers
 
 
@@ -303,6 +312,7 @@ _ADVICE = {
     "tau_y": _TAU,
     "tau_mean": "give a time constant; that of gradient descent is 1/(learning rate) steps",
     "mean_gap0": "give the squared distance of the mean output from the mean target",
+    "mean": "give the mean of H0/X, a ratio of squared distances",
     "spread": "give a standard deviation",
     "layer": "count hidden layers from 0",
     "depth": "give the number of matrices, hidden layers + 1",
@@ -335,3 +345,19 @@ def _check_product(distance: Any, decoder: Any, along: Any) -> None:
         f"|along0| <= √(distance0 decoder0) = {np.sqrt(distance * decoder):g}, as for any two vectors",
         "give distance0 = |u|², decoder0 = |v|² and along0 = u·v",
     )
+
+
+def _check_place(layer: Any, depth: Any) -> None:
+    for name, number in (("layer", layer), ("depth", depth)):
+        fractions = number != np.round(number)
+        if np.any(fractions):
+            raise BadInput(f"{name} = {number[fractions][0]:g}", f"a whole number for {name}", _ADVICE[name])
+    layer, depth = np.broadcast_arrays(layer, depth)
+    beyond = layer > depth - 2
+    if np.any(beyond):
+        one, matrices = layer[beyond][0], depth[beyond][0]
+        raise BadInput(
+            f"layer = {one:g} with depth = {matrices:g}",
+            "layer <= depth − 2, the last hidden layer",
+            f"{_ADVICE['layer']}, and {_ADVICE['depth']}",
+        )

@@ -25,7 +25,7 @@ class Row:
     units: int = 500
     layers: int = 20
     kind: str = "plain"
-    layer: int | None = None  # None: half way, layers // 2
+    layer: int | None = None  # as it was run; None: half way, layers // 2, as is printed
 
     @property
     def index(self) -> int:
@@ -63,11 +63,12 @@ TABLE_1 = {
 }
 
 
-def row(name: str, **changes: Any) -> Row:
-    """A network of table 1, or one like it."""
+def row(name: str, data: str = "as_run", **changes: Any) -> Row:
+    """A network of table 1, or one like it, looked at where it was as run or where it is said to be."""
     if name not in TABLE_1:
         raise UnknownName.among("network of table 1", name, TABLE_1)
-    return dataclasses.replace(TABLE_1[name], **changes)
+    chosen = dataclasses.replace(TABLE_1[name], **changes)
+    return chosen if data == "as_run" else dataclasses.replace(chosen, layer=None)
 
 
 def two_point_setup(which: Row, data: str = "as_run", *, epochs: int = 6000, every: int = 20) -> Setup:

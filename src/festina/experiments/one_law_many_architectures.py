@@ -9,8 +9,8 @@ networks.
 
 **What does not reproduce.** That one law describes w in all of them: in linear and tanh networks R² of w is 0.7, below
 0.9 in most others that are not chains of (leaky) ReLU layers, and `applies` of the fit says so. That the convolutional
-network learns: with Xavier weights in its kernels, too, it stayed at a loss of Y/8 in the three starts that were tried,
-one of them of full width; in what it differs from the source's we do not know. And the printed data, dx = 0.5 and
+network learns from every start: its last convolution has one channel, and where that begins below 0 its leaky units
+pass on a hundredth of the signal, and the loss stays at Y/8. And the printed data, dx = 0.5 and
 dy = 1: with them networks of 20 layers stay at Y/8 beyond the 6000 epochs in about half of the starts, or more, and two
 rates describe none. The figures are those of dx² = 1 and dy² = 0.5, the values here.
 """
@@ -34,7 +34,8 @@ NETWORKS = (
 )  # fmt: skip
 PRESETS = {"as_run": dict(data="as_run"), "as_printed": dict(data="as_printed")}
 QUICK = dict(networks=("narrow", "shallow"), seeds=3, starts=3, every=40)
-STUCK = "convolution"  # does not learn, and nothing can be fitted to it
+UNSURE = "convolution"  # some of its starts do not learn, and nothing can be fitted to these
+UNSURE_STARTS = 4
 DEEP_KINKED, SMOOTH = ("default", "narrow", "ReLU"), ("linear", "tanh")
 WIDE = 300  # units from which the spread of single draws is small
 
@@ -42,10 +43,11 @@ WIDE = 300  # units from which the spread of single draws is small
 def run(*, networks=NETWORKS, units=None, data="as_run", epochs=6000, every=20, seeds=1, starts=8, seed=0) -> Result:
     """`networks` are rows of table 1, `units` their widths if not as there; `data` is "as_run" or "as_printed".
 
-    `starts` is how many seeds of the narrow network are trained on both data sets.
+    `starts` is how many seeds of the narrow network are trained on both data sets; of the convolutional one, if it is
+    there, four are.
     """
-    rows = {name: row(name, **({} if units is None else {"units": whole(units, "units")})) for name in networks}
-    if not set(rows) - {STUCK}:
+    rows = {name: row(name, data, **({} if units is None else {"units": whole(units, "units")})) for name in networks}
+    if not set(rows) - {UNSURE}:
         raise BadInput(f"networks = {networks!r}", "one that learns two points", f"name others: {', '.join(NETWORKS)}")
     epochs, every = whole(epochs, "epochs"), whole(every, "every")
     seeds, starts = whole(seeds, "seeds"), whole(starts, "starts", least=2)
@@ -59,6 +61,10 @@ def run(*, networks=NETWORKS, units=None, data="as_run", epochs=6000, every=20, 
         again, more = trained_and_fitted({"narrow": row("narrow")}, range(seed, seed + starts), data=kind, **asked)
         both[kind] = again.isel(network=0)
         setups[f"narrow, {kind.replace('_', ' ')}"] = more["narrow"]
+    if UNSURE in rows:
+        several = {UNSURE: rows[UNSURE]}
+        again, _ = trained_and_fitted(several, range(seed, seed + UNSURE_STARTS), data=data, **asked)
+        found["unsure_learned"] = ("unsure_start", again.learned.values[0])
     found = found.assign(
         narrow_learned=(("data", "start"), [one.learned.values for one in both.values()]),
         narrow_applies=(("data", "start"), [one.applies.values for one in both.values()]),
@@ -72,7 +78,7 @@ def claims(result: Result) -> list[Claim]:
     as_run = data.attrs["chosen"] == "as_run"
     unlike = "" if as_run else "with the printed data deep networks wait so long that two rates do not describe them"
     late = "" if as_run else "with the printed data deep networks are still on their plateau"
-    others = data.sel(network=[name for name in data.network.values if name != STUCK])
+    others = data.sel(network=[name for name in data.network.values if name != UNSURE])
     of_networks = others.r2.sel(curve=["H", "P"]).min("curve").median("seed")
     worst = others.network.values[np.argmin(of_networks.values)]
     learned, wanted = np.isfinite(data.narrow_learned), int(data.epoch[-1])
@@ -104,12 +110,12 @@ def claims(result: Result) -> list[Claim]:
             expected=False, reason="after so long a plateau the drop is steeper than any of the theory's",
         ),
     ]  # fmt: skip
-    if STUCK in data.network:
+    if UNSURE in data.network:
         found.append(
             Claim.at_least(
-                f"The convolutional network learns within {wanted} epochs, too: share of starts",
-                float(np.isfinite(data.learned.sel(network=STUCK)).mean()), 1.0, source="paper",
-                expected=False, reason="it stays at Y/8; in what ours differs from the source's we do not know",
+                f"The convolutional network learns within {wanted} epochs, too: share of {UNSURE_STARTS} starts",
+                float(np.isfinite(data.unsure_learned).mean()), 1.0, source="paper",
+                expected=False, reason="where its last layer, of one channel, begins below 0, little gets through",
             )
         )  # fmt: skip
     return found + (_of_kinds(others) if as_run else [])

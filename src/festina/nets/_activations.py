@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "tanh": jnp.tanh,
     "sigmoid": jax.nn.sigmoid,
     "swish": jax.nn.swish,
-    "gelu": jax.nn.gelu,
+    "gelu": functools.partial(jax.nn.gelu, approximate=False),  # h Φ(h); JAX's own is a tanh that is near it
 }
 OFF_SLOPE = {"relu": 0.0, "leaky_relu": 0.01}  # activations that only switch: their slope where a unit is off
 

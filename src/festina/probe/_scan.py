@@ -84,10 +84,10 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
 
 def _read(fit: TwoPointFit, entry: Entry, start: int) -> dict[str, Any]:
     """The numbers of one fit, by name."""
-    spread = fit.covariance
+    spread = fit.log_covariance
     with np.errstate(invalid="ignore"):
         kappa = np.sqrt(spread[0, 0] + spread[1, 1] - 2 * spread[0, 1]) * fit.kappa
-        errors = np.sqrt(np.diag(fit.rates_covariance))
+        errors = np.sqrt(np.diag(fit.covariance)[:2])
     numbers = dict(eta_h=fit.rates.eta_h, eta_y=fit.rates.eta_y, kappa=fit.kappa)
     # Curves that do not change have no rates, whatever the search ended with.
     moved = np.isfinite(fit.r2).any()

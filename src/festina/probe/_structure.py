@@ -15,6 +15,8 @@ from .._errors import BadInput
 from .._noun import real_array, whole
 from .._precision import in_double
 
+CLOSE = 1e-6  # of the squared distance: outputs in float32 miss their targets by this much
+
 
 def structure(
     inputs: Any,
@@ -34,7 +36,8 @@ def structure(
 
     - `distance` now, and `final_distance`, that of the closed form [vanrossem2024, eq. 10];
     - `verdict`, the sign of their difference: +1 the pair separates, −1 it merges, 0 it stays, or is not known;
-      except at the saddle it is the sign of Y − P, as H² − AH − B² = κX(P − Y), whatever the layer and the rates;
+      except at the saddle it is the sign of Y − P, as H² − AH − B² = κX(P − Y), whatever the layer and the rates,
+      and 0 where |Y − P| is at most 10⁻⁶ of the larger of the two, which is a difference of rounding;
     - `regime`, |A|/B: well below 1 the final distance is that of the task, well above it that of the start;
     - `depth_law`, X^(1−l/L) Y^(l/L), the final distance in a balanced chain, if `depth` is given.
 
@@ -45,7 +48,7 @@ def structure(
         outputs: (sample, feature), with the same weights.
         tau_h, tau_y: the two time constants; numbers, or one for every layer. Only τ_y/τ_h matters.
         kappa: τ_y/τ_h = η_h/η_y, instead of both.
-        rates: a fit, instead of these.
+        rates: a fit, instead of these; of a scan give its `kappa`, reduced to one number for every layer.
         depth: L, the number of weight matrices. All L − 1 hidden layers must then be given in order, or named by
             their numbers, from 0.
 
@@ -75,6 +78,7 @@ def structure(
     X, Y, P = _gaps(x), _gaps(y), _gaps(f)
     # w = |dy|² − dy·Δy*, and 2dy·Δy* = |dy|² + |Δy*|² − |dy − Δy*|².
     w = (P + _gaps(f - y) - Y) / 2
+    task_verdict = np.where(np.abs(Y - P) <= CLOSE * np.maximum(Y, P), 0.0, np.sign(Y - P))
     with ThreadPoolExecutor() as pool:
         distances = list(pool.map(_gaps, layers.values()))
     shape = len(layers), len(x), len(x)
@@ -91,7 +95,8 @@ def structure(
             "distance": H,
             "final_distance": np.where(safe, final, np.where(same, H, np.nan)),
             "regime": np.where(safe, regime, np.nan),
-            "verdict": np.where(safe, np.sign(final - H), 0).astype(np.int8),
+            # Nothing is left of a distance at the saddle, whatever the sign there, and where equal targets merge.
+            "verdict": np.where(safe, np.where(final > 0, task_verdict, -1), 0).astype(np.int8),
         }
         if places is not None:
             known["depth_law"] = np.asarray(_depth_law(X, Y, *places[i]))
@@ -149,6 +154,13 @@ def _ratios(tau_h: Any, tau_y: Any, kappa: Any, rates: Any, count: int) -> np.nd
     if rates is not None:
         if not hasattr(rates, "kappa"):
             raise BadInput(f"rates is {type(rates).__name__}", "a fit", 'give rates=festina.fit("TwoPoint", …)')
+        if hasattr(rates.kappa, "dims"):
+            others = [str(axis) for axis in rates.kappa.dims if axis != "layer"]
+            raise BadInput(
+                f"rates is {type(rates).__name__} with kappa ({', '.join(map(str, rates.kappa.dims))}), as of a scan",
+                "one kappa, or one for every layer",
+                f"give kappa=rates.kappa{f'.median({others})' if others else ''}.values instead of rates",
+            )
         named = {"rates.kappa": rates.kappa}
     else:
         named = {"kappa": kappa} if kappa is not None else {"tau_h": tau_h, "tau_y": tau_y}

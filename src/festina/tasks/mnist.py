@@ -2,7 +2,8 @@
 
 The four files of the data set are never part of festina. They are looked for in `directory`, in the folder `mnist` of
 the folder that the environment variable FESTINA_DATA names, and in festina's cache; `download=True` fetches them into
-the cache. Every file is checked by its md5 sum before it is read.
+`directory`, or else into the cache. Every file is checked by its md5 sum before it is read, and before a download is
+kept.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import BadInput
+from .._errors import BadInput, UnknownName
 from .._noun import whole
 from .._setup import Task
 from .._trajectory import whole_file
@@ -32,6 +33,7 @@ SUMS = {
     "t10k-labels-idx1-ubyte.gz": "ec29112dd5afa0611ce80d1b7f02629c",
 }
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
+SCALINGS = ("normalised", "unit", "raw")
 MEAN, SPREAD = 0.1307, 0.3081  # of all pixels of the train set, between 0 and 1
 SIDE, CLASSES = 28, 10
 
@@ -54,15 +56,12 @@ def mnist(
         digits: which digits to keep, for example (0, 1); targets keep all ten columns.
         scaling: pixels "normalised" (mean 0, deviation 1 over the train set), "unit" (0 to 1) or "raw" (0 to 255).
         directory: a folder with the four files; None looks into FESTINA_DATA and the cache.
-        download: fetch files that are missing into the cache.
+        download: fetch files that are missing, into `directory` if it is given and else into the cache.
     """
     kinds = {"train": "train", "test": "t10k"}
-    if part not in kinds or scaling not in ("normalised", "unit", "raw"):
-        raise BadInput(
-            f"part = {part!r}, scaling = {scaling!r}",
-            'part "train" or "test"; scaling "normalised", "unit" or "raw"',
-            "choose among these",
-        )
+    if part not in kinds:
+        raise UnknownName.among("part", part, kinds)
+    _check_scaling(scaling)
     pixels = _read(f"{kinds[part]}-images-idx3-ubyte.gz", directory, download, header=16).reshape(-1, SIDE * SIDE)
     digit = _read(f"{kinds[part]}-labels-idx1-ubyte.gz", directory, download, header=8)
     if digits is not None:
@@ -77,12 +76,18 @@ def mnist(
 @recipe
 def mnist_stand_in(samples: int = 1000, *, seed: int = 0, scaling: str = "normalised") -> Task:
     """No MNIST: made-up images of its size, ten blurred prototypes with noise, for machines without the data."""
+    _check_scaling(scaling)
     random = np.random.default_rng(whole(seed, "seed", least=0))
     coarse = random.random((CLASSES, 7, 7)) ** 3
     prototypes = np.kron(coarse, np.ones((4, 4))).reshape(CLASSES, -1)
     digit = np.arange(whole(samples, "samples")) % CLASSES
     pixels = 255 * np.clip(prototypes[digit] + 0.1 * random.standard_normal((len(digit), SIDE * SIDE)), 0, 1)
     return _labelled(np.round(pixels), digit, scaling)
+
+
+def _check_scaling(scaling: str) -> None:
+    if scaling not in SCALINGS:
+        raise UnknownName.among("scaling", scaling, SCALINGS)
 
 
 def _labelled(pixels: np.ndarray, digit: np.ndarray, scaling: str) -> Task:
@@ -94,12 +99,14 @@ def _labelled(pixels: np.ndarray, digit: np.ndarray, scaling: str) -> Task:
 def _read(name: str, directory: str | None, download: bool, header: int) -> np.ndarray:
     path = _found(name, directory, download)
     data = path.read_bytes()
+    _check_sum(data, name, str(path), "remove the file and get it anew")
+    return np.frombuffer(gzip.decompress(data), np.uint8, offset=header)
+
+
+def _check_sum(data: bytes, name: str, source: str, do: str) -> None:
     seen = hashlib.md5(data).hexdigest()
     if seen != SUMS[name]:
-        raise BadInput(
-            f"{path} has the md5 sum {seen}", f"{SUMS[name]}, that of MNIST's {name}", "remove the file and get it anew"
-        )
-    return np.frombuffer(gzip.decompress(data), np.uint8, offset=header)
+        raise BadInput(f"{source} has the md5 sum {seen}", f"{SUMS[name]}, that of MNIST's {name}", do)
 
 
 def _found(name: str, directory: str | None, download: bool) -> Path:
@@ -109,15 +116,18 @@ def _found(name: str, directory: str | None, download: bool) -> Path:
     for place in places:
         if (place / name).is_file():
             return place / name
-    if download and not directory:
-        cache.mkdir(parents=True, exist_ok=True)
+    if download:
+        kept, by_hand = places[-1], f"or put the files into {places[-1]} by hand"
         try:
-            with whole_file(cache / name) as temporary:
+            kept.mkdir(parents=True, exist_ok=True)
+            with whole_file(kept / name) as temporary:
                 urllib.request.urlretrieve(MIRROR + name, temporary)
+                # A file under its own name is found ever after, so that what is wrong must not get it.
+                _check_sum(Path(temporary).read_bytes(), name, MIRROR + name, f"download it again, {by_hand}")
         except OSError as error:
-            do = f"check the connection, or put the files into {cache} by hand"
+            do = f"check the connection, {by_hand}"
             raise BadInput(f"{MIRROR + name} could not be fetched ({error})", "the file", do) from None
-        return cache / name
+        return kept / name
     raise BadInput(
         f"no {name} in {', '.join(map(str, places))}",
         f"the files of MNIST: {', '.join(SUMS)}",

@@ -13,7 +13,7 @@ import dataclasses
 
 import numpy as np
 
-from .._errors import UnknownName
+from .._errors import BadInput, UnknownName
 from .._noun import positive
 from .._setup import Task
 from ._recipe import recipe
@@ -26,12 +26,18 @@ ITEMS = ("− −", "+ −", "− +", "+ +")
 def xor(margin: float = 1.0, form: str = "signs") -> Task:
     """Exclusive or of two inputs, with a third that separates the two answers by `margin` on either side of 0.
 
-    With form="bits" inputs and target are 0 and 1 in place of −1 and 1, and there is no third input. Labels: "item"
-    (0 … 3) and "sign" (+1 where the inputs differ, −1 where they agree).
+    With form="bits" inputs and target are 0 and 1 in place of −1 and 1, and there is no third input and no
+    margin. Labels: "item" (0 … 3) and "sign" (+1 where the inputs differ, −1 where they agree).
     """
     margin = positive(margin, "margin", zero=True)
     if form not in ("signs", "bits"):
         raise UnknownName.among("form", form, ("signs", "bits"))
+    if form == "bits" and margin != 1:
+        raise BadInput(
+            f'margin = {margin:g} with form="bits"',
+            "no margin: bits have no third input",
+            'leave margin out, or give form="signs"',
+        )
     first, second = np.array([-1.0, 1.0, -1.0, 1.0]), np.array([-1.0, -1.0, 1.0, 1.0])
     answer = -first * second
     if form == "bits":

@@ -304,6 +304,7 @@ def _public(function: Callable[P, T], rank: tuple[int, ...] = (0, 1)) -> Callabl
         if "ts" not in apart:
             return compiled(apart, values, names)
         times = _checked_times(apart["ts"], rank)
+        _check_lengths(times, apart.get("curves", ()))
         found = compiled(apart | {"ts": times[None] if np.ndim(times) == 0 else times}, values, names)
         return jax.tree.map(lambda curve: curve[..., 0], found) if np.ndim(times) == 0 else found
 
@@ -315,6 +316,17 @@ def _checked_times(ts: Any, rank: tuple[int, ...]) -> Any:
     if not is_traced(ts) and np.any(ts < 0):
         raise BadInput(f"ts down to {np.min(ts):g}", "ts >= 0", "learning starts at time 0")
     return ts
+
+
+def _check_lengths(ts: Any, curves: Any) -> None:
+    """Time is the last axis of every curve."""
+    for name, curve in zip(Curves._fields, curves, strict=False):
+        if np.shape(curve)[-1:] != np.shape(ts):
+            raise BadInput(
+                f"curves.{name} of shape {np.shape(curve)}, and {np.size(ts)} times in ts",
+                "one entry for every time, along the last axis",
+                "give the times at which the curves were computed",
+            )
 
 
 _states = _public(_two_point.states)
