@@ -160,8 +160,11 @@ class TestTrajectories:
         for number, seed in enumerate((5, 6)):
             fit = fs.fit("TwoPoint", run, layer="a", seed=seed)
             np.testing.assert_allclose(fit.rates, (1 + 0.1 * number) * ETA[0], rtol=1e-8)
+            assert repr(fit).startswith(f"TwoPointFit, layer a, pair 0-1, seed {seed}, fitted to")
         only = probed(seeds=1, names=("output_distance", "output_alignment"))
-        np.testing.assert_allclose(fs.fit("TwoPoint", only, layer=0).rates, ETA[0], rtol=1e-8)
+        fit = fs.fit("TwoPoint", only, layer=0, pair=(0, 2))
+        np.testing.assert_allclose(fit.rates, ETA[0], rtol=1e-8)
+        assert (fit.layer, fit.pair, fit.seed) == ("a", "0-2", 5)
 
     @pytest.mark.parametrize(
         ("seeds", "seed", "words"),
@@ -305,6 +308,35 @@ class TestStructure:
                     # Which way a pair goes is the same in every layer and for all rates: H∞ > H where Y > P.
                     assert one.verdict == np.sign(final - H) == np.sign(dy @ dy - df @ df)
         assert {-1, 1} <= set(found.verdict.values.ravel().tolist())
+
+    @pytest.mark.parametrize("miss", [0.0, 1e-8, -1e-8, 1e-4, -1e-4])
+    def test_what_differs_by_rounding_stays(self, miss):
+        """Outputs that are learned already: H∞ − H is noise in some layer or other, up to large hidden distances."""
+        hidden = {size: size * self.hidden["first"] for size in (1e-3, 1.0, 1e6)}
+        found = self.predicted(hidden=hidden, outputs=(1 + miss) * self.y)
+        apart = ~np.eye(7, dtype=bool)
+        assert (found.verdict.values[:, apart] == (-np.sign(miss) if abs(miss) > 1e-6 else 0)).all()
+        np.testing.assert_allclose(found.final_distance, found.distance, rtol=1e-3)
+
+    def test_a_start_that_ends_at_the_saddle_merges(self):
+        """Between passing through zero and turning before it: balanced, and opposite to the target."""
+        x, h = np.array([[0.0], [1.0]]), np.array([[0.0], [0.5]])
+        # r² = κX v² and v against the target: with κ = X = 1, r = 0.5 and v = −0.5.
+        for target in (1.0, 0.25):
+            found = fs.probe.structure(x, target * x, h, -0.25 * x, kappa=1.0)
+            assert found.final_distance[0, 0, 1] == 0
+            assert found.verdict[0, 0, 1] == -1
+
+    def test_the_rates_of_a_scan_are_given_by_layer(self):
+        import xarray
+
+        kappa = xarray.DataArray([[0.3, 0.3, np.nan], [3.0, 2.0, 4.0]], dims=("layer", "pair"))
+        scanned = xarray.Dataset({"kappa": kappa})
+        with pytest.raises(fs.BadInput, match=r"(?s)kappa \(layer, pair\), as of a scan.*one for every layer") as error:
+            self.predicted(rates=scanned)
+        assert error.value.do == "give kappa=rates.kappa.median(['pair']).values instead of rates"
+        found = self.predicted(kappa=scanned.kappa.median(["pair"]).values)
+        np.testing.assert_array_equal(found.kappa, [0.3, 3.0])
 
     def test_only_the_ratio_of_the_rates_matters(self):
         fit = fit_two_point(TIMES, *curves(ETA[0]), X, Y)

@@ -28,6 +28,8 @@ def test_exclusive_or_in_bits():
         assert answer == bits[0] ^ bits[1]
     with pytest.raises(fs.UnknownName, match="bits"):
         fs.tasks.xor(form="bit")
+    with pytest.raises(fs.BadInput, match=r'(?s)margin = 0.5 with form="bits".*no third input.*leave margin out'):
+        fs.tasks.xor(0.5, form="bits")
 
 
 def test_blobs_show_what_is_asked_for_in_one_of_two_contexts():
@@ -119,7 +121,39 @@ def test_a_download_that_fails_says_so(tmp_path, monkeypatch):
     assert list((tmp_path / "festina" / "mnist").iterdir()) == []
 
 
-@pytest.mark.parametrize("options", [{"part": "valid"}, {"scaling": "zero"}])
-def test_unknown_parts_and_scalings_are_refused(options):
-    with pytest.raises(fs.BadInput, match="normalised"):
-        fs.tasks.mnist(2, **options)
+@pytest.mark.parametrize("in_directory", [False, True])
+def test_a_download_is_kept_where_it_was_asked_for_if_its_sum_agrees(in_directory, tmp_path, monkeypatch):
+    import importlib
+    import urllib.request
+
+    module = importlib.import_module("festina.tasks.mnist")
+    sent = tmp_path / "sent"
+    files(sent, gzip.compress(bytes(16) + bytes(range(256)) * 6 + bytes(32), mtime=0))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("FESTINA_DATA", raising=False)
+    monkeypatch.setattr(
+        urllib.request,
+        "urlretrieve",
+        lambda address, path: path.write_bytes((sent / address.rsplit("/", 1)[1]).read_bytes()),
+    )
+    kept = tmp_path / "own" if in_directory else tmp_path / "festina" / "mnist"
+    options = dict(scaling="raw", directory=str(kept) if in_directory else None)
+    with pytest.raises(fs.BadInput) as refusal:
+        fs.tasks.mnist(2, download=True, **options)
+    assert "train-images-idx3-ubyte.gz has the md5 sum" in refusal.value.seen
+    assert f"download it again, or put the files into {kept}" in refusal.value.do
+    assert list(kept.iterdir()) == []
+    own = {path.name: hashlib.md5(path.read_bytes()).hexdigest() for path in sent.iterdir()}
+    monkeypatch.setattr(module, "SUMS", {**module.SUMS, **own})
+    task = fs.tasks.mnist(2, download=True, **options)
+    assert sorted(path.name for path in kept.iterdir()) == sorted(own)
+    monkeypatch.delattr(urllib.request, "urlretrieve")
+    np.testing.assert_array_equal(fs.tasks.mnist(2, **options).x, task.x)
+
+
+def test_unknown_parts_and_scalings_are_refused():
+    with pytest.raises(fs.UnknownName, match=r"(?s)unknown part 'valid'.*test, train"):
+        fs.tasks.mnist(2, part="valid")
+    for make in (fs.tasks.mnist, fs.tasks.mnist_stand_in):
+        with pytest.raises(fs.UnknownName, match=r"(?s)unknown scaling 'norm'.*raw, unit.*did you mean 'normalised'"):
+            make(2, scaling="norm")

@@ -537,15 +537,15 @@ class TestFit:
         fits = [fit_two_point(self.times, *self.noisy(seed), 1.0, 0.5) for seed in range(60)]
         logs = np.log([fit.rates for fit in fits]) - np.log([6e-4, 0.04])
         assert np.abs(logs).max() < 0.05
-        expected = np.mean([fit.covariance for fit in fits], axis=0)
+        expected = np.mean([fit.log_covariance for fit in fits], axis=0)
         # The spread of 60 draws is known to 9 %.
         np.testing.assert_allclose(np.std(logs, axis=0), np.sqrt(np.diag(expected)), rtol=0.3)
         assert np.corrcoef(logs.T)[0, 1] == pytest.approx(
             expected[0, 1] / np.sqrt(expected[0, 0] * expected[1, 1]), abs=0.3
         )
-        fit = fits[0]
-        np.testing.assert_allclose(fit.rates_covariance, fit.covariance * np.outer(fit.rates, fit.rates))
-        assert np.all(np.abs(np.array(fit.r2) - 1) < 0.2)
+        natural = np.mean([fit.covariance for fit in fits], axis=0)
+        np.testing.assert_allclose(np.std([fit.rates for fit in fits], axis=0), np.sqrt(np.diag(natural)), rtol=0.3)
+        assert np.all(np.abs(np.array(fits[0].r2) - 1) < 0.2)
 
     def test_a_start_that_does_not_fit_can_be_freed_or_left_out(self):
         """While the mean is learned, H does not follow w: here w jumps at record 10."""
@@ -559,7 +559,8 @@ class TestFit:
         assert freed.sse < 0.05 * plain.sse
         np.testing.assert_allclose(freed.along0, 0.018, rtol=0.02)
         np.testing.assert_allclose(freed.rates, [6e-4, 0.04], rtol=0.01)
-        assert freed.covariance.shape == (3, 3)
+        units = np.array([*freed.rates, 1.0])  # p0/√Y is no logarithm
+        np.testing.assert_allclose(freed.covariance, freed.log_covariance * np.outer(units, units), rtol=1e-12)
         np.testing.assert_allclose(later.rates, [6e-4, 0.04], rtol=1e-8)
         assert later.start == 1
         assert len(later.times) == len(later.predicted.output) == 199
@@ -578,7 +579,8 @@ class TestFit:
 
     def test_a_large_start_a_long_plateau_and_a_poor_fit_are_named(self):
         large = fit_two_point(self.times, *self.curves(distance0=0.3), 1.0, 0.5)
-        assert [reason[:10] for reason in large.applies.reasons] == ["H0/X = 0.3"]
+        end = final_distance(**{**self.pair, **self.truth, "distance0": 0.3})
+        assert [reason[:28] for reason in large.applies.reasons] == [f"H starts at {0.3 / end:.2g} of its end,"]
         step = self.times > 3000
         sudden = [np.where(step, end, start) for start, end in ((1e-3, 0.09), (1e-4, 0.5), (-0.006, 0.0))]
         reasons = " ".join(fit_two_point(self.times, *sudden, 1.0, 0.5).applies.reasons)
@@ -586,6 +588,57 @@ class TestFit:
         H, P, w = self.curves()
         reasons = " ".join(fit_two_point(self.times, H, P, w * np.cos(self.times), 1.0, 0.5).applies.reasons)
         assert "R² of w is" in reasons
+
+    @pytest.mark.parametrize("disturbed", ["H", "P"])
+    def test_every_curve_that_changes_is_judged(self, disturbed):
+        curves = dict(zip(("H", "P", "w"), self.curves(), strict=True))
+        curves[disturbed] = curves[disturbed] * (1 + 0.8 * np.sin(40 * self.times))
+        fit = fit_two_point(self.times, **curves, X=1.0, Y=0.5)
+        assert any(re.search(rf"R² of .*{disturbed} is", reason) for reason in fit.applies.reasons), fit
+
+    def test_the_noise_of_a_curve_that_hardly_changes_is_not_judged(self):
+        """A merging pair in a layer that learns slowly: R² of H is that of its noise."""
+        start = dict(distance0=0.09, output0=0.5, alignment0=0.5, target_gap=0.0, tau_h=1e5, tau_y=15.0)
+        H, P, w = self.curves(**start)
+        noise = 0.005 * 0.09 * np.random.default_rng(0).normal(size=200) * (self.times > 0)
+        fit = fit_two_point(self.times, H + noise, P, w, 1.0, 0.0)
+        assert fit.r2.distance < 0.9
+        assert fit.applies
+
+    @pytest.mark.parametrize("factor", [1e-6, 1e-4, 0.04, 5.0, 1e4])
+    @pytest.mark.parametrize("distance0", [1.2e-3, 0.02, 0.05, 0.3])
+    def test_no_unit_changes_the_verdict(self, factor, distance0):
+        """X → cX with τ_h → cτ_h is the same run; so is a layer of another scale, H → c²H."""
+        curves = self.curves(distance0=distance0)
+        plain = fit_two_point(self.times, *curves, 1.0, 0.5)
+        assert bool(plain.applies) is (distance0 < 0.03)
+        inputs = fit_two_point(self.times, *curves, factor, 0.5)
+        layer = fit_two_point(self.times, factor * curves.distance, *curves[1:], 1.0, 0.5)
+        assert inputs.applies.reasons == layer.applies.reasons == plain.applies.reasons
+        np.testing.assert_allclose(np.divide(inputs.rates, plain.rates), [1 / factor, 1.0], rtol=1e-6)
+        np.testing.assert_allclose(np.divide(layer.rates, plain.rates), [factor, 1 / factor], rtol=1e-6)
+        noise = 0.01 * np.ptp(curves, axis=1)[:, None] * np.random.default_rng(0).normal(size=(3, 200))
+        H, P, w = curves + noise * (self.times > 0)
+        for scale, X in ((1.0, 1.0), (1.0, factor), (factor, 1.0)):
+            noisy = fit_two_point(self.times, scale * np.abs(H), np.abs(P), w, X, 0.5)
+            assert bool(noisy.applies) is (distance0 < 0.03), noisy
+
+    @pytest.mark.parametrize(("half", "target"), [(14.0, 0.7), (10.0, 0.1)])
+    def test_a_wide_network_that_starts_near_its_end_is_named(self, half, target):
+        """H0/X is small here and both fits are nearly perfect, with a rate of the decoder that is not ½."""
+        task = fs.tasks.from_arrays([[-half], [half]], [[-target], [target]])
+        setup = fs.Setup(task, fs.nets.DeepLinear(hidden=100), fs.inits.Xavier(0.2), until=2.0, points=200)
+        names = ["distance", "output_distance", "output_alignment"]
+        run = fs.simulate(setup, 1, names, progress=False)
+        fit = fs.fit("TwoPoint", run)
+        assert not fit.applies
+        assert run["distance"].ravel()[0] < 0.1 * (2 * half) ** 2
+        assert min(fit.r2) > 0.999
+        assert fit.rates.eta_y > 0.7
+        H, P, w = (np.ravel(run[name]) for name in names)
+        for scale, X in ((1.0, 1.0), (1.0, 1e-3), (1.0, 1e3), (1e-2, 1.0), (1e2, 1.0)):
+            fit = fit_two_point(run.times, scale * H, P, w, X * (2 * half) ** 2, (2 * target) ** 2)
+            assert [reason[:12] for reason in fit.applies.reasons] == ["H starts at "], fit
 
     def test_rates_that_leave_no_trace_are_named(self):
         """A layer that does not move says nothing of its own rate."""
@@ -688,6 +741,12 @@ def test_fit_reads_the_middle_layer_of_a_probe():
     assert found.applies
     by_name = fs.fit("TwoPoint", probed(), layer="layer 1", pair="0-1")
     assert by_name.rates == found.rates
+    for theory in (fs.theories.TwoPoint, fs.theories.TwoPoint()):
+        assert fs.fit(theory, probed()).rates == found.rates
+    for pair in ((0, 1), (1, 0), [np.int64(0), 1]):
+        assert fs.fit("TwoPoint", probed(), pair=pair).rates == found.rates
+    assert (found.layer, found.pair, found.seed) == ("layer 1", "0-1", None)
+    assert repr(found).startswith("TwoPointFit, layer layer 1, pair 0-1, fitted to 200 records")
     # Distances twice as large learn at twice the rate: the fit of another layer is another one.
     np.testing.assert_allclose(fs.fit("TwoPoint", probed(), layer=0).rates.eta_h, 2 * found.rates.eta_h, rtol=1e-6)
 
@@ -696,7 +755,13 @@ def test_fit_reads_the_middle_layer_of_a_probe():
     ("call", "seen"),
     [
         (lambda: fs.fit("TwoPont", probed()), "TwoPont"),
-        (lambda: fs.fit("TwoPoint", 3), "to 3"),
+        (lambda: fs.fit(fs.theories.UnbalancedModes, probed()), "UnbalancedModes"),
+        (lambda: fs.fit(probed(), "TwoPoint"), "unknown theory with something to fit 'Trajectory'"),
+        (lambda: fs.fit("TwoPoint", 3), "to int"),
+        (lambda: fs.fit("TwoPoint", {"H": np.ones(5)}), "to dict"),
+        (lambda: fs.fit("TwoPoint", probed(), pair=(0, 2)), "0-2"),
+        (lambda: fs.fit("TwoPoint", probed(), pair=(0, 1, 2)), "pair = (0, 1, 2)"),
+        (lambda: fs.fit("TwoPoint", probed(), pair=(0, 1.5)), "1.5"),
         (lambda: fs.fit("TwoPoint", fs.Trajectory([0.0], {"loss": np.ones(1)}, {"loss": ("time",)}, "x")), "to loss"),
         (lambda: fs.fit("TwoPoint", probed(), layer="layer 9"), "layer 9"),
         (lambda: fs.fit("TwoPoint", probed(), layer=5), "layer = 5"),

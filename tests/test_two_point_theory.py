@@ -299,6 +299,19 @@ class TestFormulas:
         np.testing.assert_allclose(law.cdf(law.quantile(share)), share, rtol=1e-7)
         assert law.quantile(0.5).dtype == np.float64
 
+    def test_the_law_of_ends_has_the_right_limits(self):
+        law = self.call("law_of_final_distance")
+        np.testing.assert_array_equal(law.cdf([-1.0, 0.0, 1e-300, 1e300, np.inf]), [0, 0, 0, 1, 1])
+        np.testing.assert_array_equal(law.quantile([0.0, 1.0]), [0, np.inf])
+        for share in (-0.1, 1.5):
+            with pytest.raises(fs.BadInput, match=f"(?s)share = {share}.*0 <= share <= 1.*share of the draws"):
+                law.quantile([0.5, share])
+        slope = jax.grad(lambda distance: law.cdf(distance))
+        assert slope(-1.0) == 0
+        step = 1e-4
+        near = (law.cdf(0.8 + step) - law.cdf(0.8 - step)) / (2 * step)
+        np.testing.assert_allclose(slope(0.8), near, rtol=1e-4)
+
     def test_turning_is_seen_at_one_time_and_at_many(self):
         many = self.call("rotating")
         assert many.distance.shape == (2,)
@@ -316,6 +329,13 @@ class TestFormulas:
         gap = np.asarray(found.output) - 2 * (np.asarray(found.output) - np.asarray(found.alignment)) + 0.7
         np.testing.assert_allclose(value, gap / 8 + 0.25 * np.exp(-2 * ts / 1.3), rtol=1e-12)
 
+    @pytest.mark.parametrize("others", [4, 1])
+    def test_a_loss_needs_the_times_of_its_curves(self, others):
+        found = trajectory(np.linspace(0, 3, 5), distance0=0.3, output0=0.2, alignment0=0.1, **TASK)
+        words = rf"(?s)curves.distance of shape \(5,\), and {others} times in ts.*last axis.*were computed"
+        with pytest.raises(fs.BadInput, match=words):
+            two_point.loss(np.linspace(0, 3, others), found, 0.7)
+
     @pytest.mark.parametrize(
         ("name", "changes", "words"),
         [
@@ -326,7 +346,12 @@ class TestFormulas:
             ("fixed_point_rates", dict(tau_y=-2.0), "tau_y = -2.*tau_y > 0.*time constant"),
             ("plateau", dict(alignment0=3.0), r"alignment0 = 3 .*\|output0 − alignment0\|"),
             ("law_of_final_distance", dict(spread=-1.0), "spread = -1.*spread > 0.*standard deviation"),
+            ("law_of_final_distance", dict(mean=-0.4), "mean = -0.4.*mean > 0.*ratio of squared distances"),
             ("depth_law", dict(layer=-1), "layer = -1.*layer >= 0.*count hidden layers from 0"),
+            ("depth_law", dict(layer=7, depth=3), "layer = 7 with depth = 3.*layer <= depth − 2.*hidden layers \\+ 1"),
+            ("depth_law", dict(layer=np.arange(4)), "layer = 3 with depth = 4.*layer <= depth − 2"),
+            ("depth_law", dict(layer=0.5), "layer = 0.5.*whole number for layer.*count hidden layers from 0"),
+            ("depth_law", dict(depth=3.5), "depth = 3.5.*whole number for depth.*number of matrices"),
         ],
     )
     def test_impossible_numbers_are_refused(self, name, changes, words):

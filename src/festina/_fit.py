@@ -155,10 +155,11 @@ def fit(
 ) -> TwoPointFit:
     """Fit a theory's free numbers to a recorded network; all that comes of it is marked as fitted.
 
-    The one theory with free numbers is "TwoPoint", by name or as the class: its two rates, for one layer and one pair of inputs of a trajectory
-    from `festina.probe`, recorded with targets, or from `simulate` or `solve` with observe=["distance",
-    "output_distance", "output_alignment"]. The third rate, that of the mean of the two outputs, is fitted if
-    "mean_gap" was recorded, or the loss of these two points alone. `festina.probe.scan` fits all layers and pairs.
+    The one theory with free numbers is "TwoPoint", by name or as the class: its two rates, for one layer and one pair
+    of inputs of a trajectory from `festina.probe`, recorded with targets, or from `simulate` or `solve` with
+    observe=["distance", "output_distance", "output_alignment"]. The third rate, that of the mean of the two outputs, is
+    fitted if "mean_gap" was recorded, or the loss of these two points alone. `festina.probe.scan` fits all layers and
+    pairs.
 
     Args:
         layer: a name or number of the recorded layers; None takes the middle one, number L//2.
@@ -309,8 +310,8 @@ def _reasons(times, curves, Y, r2, condition, converged) -> tuple[str, ...]:
             f"learning is not over: at the end |P − Y| and |w| are {short:.2g} and {rest:.2g} of "
             f"{'Y' if Y else 'P0'}, above {LEFT_TO_LEARN:g}; fits to a part of a run are biased, train for longer"
         )
-    # Before the end, what H is there is not known; equal targets end where they start from, or below.
-    elif Y and H0 > LARGE_START * last[0]:
+    # Of a run that is not over, the end of H is not known; with equal targets, H only falls.
+    elif Y and LARGE_START * last[0] < H0:
         found.append(
             f"H starts at {H0 / last[0] if last[0] else np.inf:.2g} of its end, above {LARGE_START:g}: from a large "
             "start the hidden difference turns, and rates are biased"

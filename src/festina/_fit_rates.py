@@ -25,6 +25,7 @@ COARSE = 256  # records are enough to scan
 LONG = 1024  # records that are worth a second program, which compiles for seconds
 POLISHED = 3
 LARGEST_LOG = 80.0  # of a rate × duration; beyond it nothing moves, or all is over at once
+EXTREME = 1e24  # of the ratio of the rates; in a layer of c times the scale it is c⁴ times as large
 ROUNDS = 200  # of Levenberg and Marquardt
 TOLERANCE = 1e-15  # of a step, and of what it gains
 ROUGH = 1e-8  # for those that will be polished again
@@ -167,7 +168,7 @@ def _guesses(member: Member, along0: Any) -> Any:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # The final level of small starts; what the conserved quantity says; nothing known.
         ratios = np.array([H**2 / (X * Y) if Y else np.nan, (H - H0) / (X * (P / H - P0 / H0)), 1.0])
-    usable = np.isfinite(ratios) & (ratios > 1e-12) & (ratios < 1e12)
+    usable = np.isfinite(ratios) & (ratios > 1 / EXTREME) & (ratios < EXTREME)
     ratios = np.where(usable, ratios, 1.0) * [1.0, 1.1, 1.2]  # often they agree, and one start is tried once
     speed = np.log(SCAN / np.sqrt(X * (Y or P0 or 1.0)))
     tilt = np.log(ratios)[:, None] / 2

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 
 from ._linalg import ROUNDING
 
-NEAR = 1e-4  # below this the series of (1 − e^(−x))/x is exact to rounding, with its slope
+NEAR = 0.25  # below this the series of (1 − e^(−x))/x is exact to rounding, with its slope
+TERMS = 14
 
 
 class Basis(NamedTuple):
@@ -34,7 +35,7 @@ def weights(times: Any, singular_value: Any, variance: Any, first: Any, last: An
     """w₁ and w₂ at `times`, without u; all arguments broadcast against each other."""
     begun = basis(singular_value, variance, first, last)
     fastest = jnp.where(begun.learned == 0, 0.0, begun.rate)
-    return _scaled(times, variance, begun, fastest, 0.0)[:2]
+    return _scaled(times, variance, begun, fastest, jnp.exp(-2 * fastest * times), 0.0)[:2]
 
 
 def beside_idle(
@@ -45,23 +46,26 @@ def beside_idle(
     slope, lost, carried = begun.slope, begun.learned == 0, (jnp.asarray(idle) > 0) & (begun.slope >= 0)
     fastest = jnp.where(lost, jnp.where(carried, slope, 0.0), begun.rate)
     falls = jnp.where(lost, jnp.where(carried, 0.0, jnp.maximum(-slope, 0.0)), begun.gap)
-    # ∫e^(2 slope t) dt over e^(2 fastest t), for either sign of the slope.
-    kept = jnp.exp(-falls * times)
-    spent = times * mean_decay(2 * jnp.where(slope < 0, -slope, slope) * times)
-    spent = spent * jnp.where(slope < 0, jnp.exp(-2 * fastest * times), kept**2)
-    first, last, norm = _scaled(times, variance, begun, fastest, idle * spent)
+    kept, decay = jnp.exp(-falls * times), jnp.exp(-2 * fastest * times)
+    # ∫e^(2 slope t) dt over e^(2 fastest t), for either sign of the slope: the two decays differ by e^(2 slope t).
+    slower, faster = jnp.where(slope < 0, decay, kept**2), jnp.where(slope < 0, kept**2, decay)
+    spent = times * _mean(2 * jnp.where(slope < 0, -slope, slope) * times, slower, slower - faster)
+    first, last, norm = _scaled(times, variance, begun, fastest, decay, idle * spent)
     return first, last, kept / norm
 
 
-def _scaled(times: Any, variance: Any, begun: Basis, fastest: Any, idle: Any) -> tuple[Any, Any, Any]:
-    """w₁, w₂ and the common denominator, with e^(fastest t) divided out of all.
+def _scaled(times: Any, variance: Any, begun: Basis, fastest: Any, decay: Any, idle: Any) -> tuple[Any, Any, Any]:
+    """w₁, w₂ and the common denominator, with e^(fastest t) divided out of all; `decay` is e^(−2 fastest t).
 
     So nothing overflows: the learned part grows fastest, then the idle one; where there is neither, nothing grows.
     """
     _, rate, _, smaller, larger, learned, forgotten = begun
-    decay, spent = jnp.exp(-2 * fastest * times), times * mean_decay(2 * rate * times)
+    gone = jnp.exp(-2 * rate * times)
+    spent = times * _mean(2 * rate * times, 1.0, 1 - gone)
     norm = jnp.sqrt(decay + variance * ((learned**2 + forgotten**2 * decay) * spent + idle))
-    growing, falling = learned / norm, forgotten * jnp.exp(-(rate + fastest) * times) / norm
+    # Where something is learned, `fastest` is the rate itself.
+    fallen = jnp.where(learned == 0, jnp.exp(-(rate + fastest) * times), gone)
+    growing, falling = learned / norm, forgotten * fallen / norm
     return smaller * growing - larger * falling, larger * growing + smaller * falling, norm
 
 
@@ -98,10 +102,16 @@ def _sum(one: Any, other: Any, same: Any) -> Any:
 
 def mean_decay(exponent: Any) -> Any:
     """(1 − e^(−x))/x: the mean of e^(−y) over 0 < y < x; smooth at 0."""
+    return _mean(exponent, 1.0, -jnp.expm1(-exponent))
+
+
+def _mean(exponent: Any, first: Any, spent: Any) -> Any:
+    """The same for a decay from `first`, of which `spent` = first·(1 − e^(−x)) is gone, up to rounding."""
     near = jnp.abs(exponent) < NEAR
-    series = 1 - exponent / 2 * (1 - exponent / 3 * (1 - exponent / 4))
-    away = jnp.where(near, 1.0, exponent)
-    return jnp.where(near, series, -jnp.expm1(-away) / away)
+    small, series = jnp.where(near, exponent, 0.0), 1.0
+    for term in range(TERMS, 1, -1):
+        series = 1 - small * (series / term)
+    return jnp.where(near, first * series, spent / jnp.where(near, 1.0, exponent))
 
 
 def field(singular_value: Any, variance: Any, first: Any, last: Any) -> tuple[Any, Any]:

@@ -280,11 +280,13 @@ def _public(function: Callable[P, T], rank: tuple[int, ...] = (0, 1)) -> Callabl
     signature = inspect.signature(function)
     order = tuple(signature.parameters)
 
-    @in_double
-    @functools.partial(jax.jit, static_argnames="names")
-    def compiled(apart, numbers, names):
-        given: dict[str, Any] = apart | dict(zip(names, numbers, strict=True))
-        return function(**given)  # pyright: ignore[reportCallIssue]
+    @functools.cache
+    def compiled(*names: str) -> Any:
+        def named(apart, numbers):
+            given: dict[str, Any] = apart | dict(zip(names, numbers, strict=True))
+            return function(**given)  # pyright: ignore[reportCallIssue]
+
+        return in_double(jax.jit(named))
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -294,7 +296,6 @@ def _public(function: Callable[P, T], rank: tuple[int, ...] = (0, 1)) -> Callabl
         given = given or signature.bind(*args, **kwargs).arguments
         apart = {name: given.pop(name) for name in ("ts", "curves") if name in given}
         numbers = {name: value for name, value in given.items() if value is not None}
-        names = tuple(numbers)
         # Plain numbers travel as one array: each argument of its own costs microseconds.
         fine = _two_point.plainly_fine(numbers)
         values = np.array([*numbers.values()], float) if fine else [*_two_point.checked(numbers).values()]
@@ -302,10 +303,10 @@ def _public(function: Callable[P, T], rank: tuple[int, ...] = (0, 1)) -> Callabl
             curves = [real_array(curve, name) for curve, name in zip(apart["curves"], Curves._fields, strict=True)]
             apart["curves"] = Curves(*curves)
         if "ts" not in apart:
-            return compiled(apart, values, names)
+            return compiled(*numbers)(apart, values)
         times = _checked_times(apart["ts"], rank)
         _check_lengths(times, apart.get("curves", ()))
-        found = compiled(apart | {"ts": times[None] if np.ndim(times) == 0 else times}, values, names)
+        found = compiled(*numbers)(apart | {"ts": times[None] if np.ndim(times) == 0 else times}, values)
         return jax.tree.map(lambda curve: curve[..., 0], found) if np.ndim(times) == 0 else found
 
     return checked
