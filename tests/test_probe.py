@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import festina as fs
-from festina import probe
+from festina import _points, probe
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -694,7 +694,7 @@ def test_many_inputs_need_no_pairs_if_none_are_compared():
 def test_pairs_in_pieces_are_the_same(monkeypatch):
     found = []
     for numbers in (2**20, 20):
-        monkeypatch.setattr(probe._measure, "NUMBERS_AT_ONCE", numbers)
+        monkeypatch.setattr(_points, "NUMBERS_AT_ONCE", numbers)
         with probe.torch(seeded(plain), inputs=X, targets=Y) as seen:
             seen.step()
         found.append(seen.trajectory)
