@@ -7,6 +7,7 @@ are those of the source's default network of twenty layers. What is compared is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -45,18 +46,25 @@ def closed_form() -> Call:
     return lambda: [curves(TIMES, given).distance[SEEN]]
 
 
+def printed(eta_h: float, eta_y: float) -> Callable:
+    """The equations as printed [vanrossem2024, eq. 7], in plain Python numbers."""
+
+    def speed(_, state):
+        H, P, w = state
+        return [
+            -X * eta_h * w,
+            -w * (eta_y * H + X * eta_h * P / H),
+            -(3 * w - P + Y) * eta_y * H / 2 - X * eta_h * (P + w) * w / (2 * H),
+        ]
+
+    return speed
+
+
 def solver(method: str) -> Call:
     from scipy.integrate import solve_ivp
 
-    def printed(_, state):
-        H, P, w = state
-        return [
-            -X / TAU_H * w,
-            -w * (H / TAU_Y + X * P / (TAU_H * H)),
-            -(3 * w - P + Y) * H / (2 * TAU_Y) - X * (P + w) * w / (2 * TAU_H * H),
-        ]
-
-    return lambda: [solve_ivp(printed, (0, TIMES[-1]), START, method=method, t_eval=TIMES).y[0, SEEN]]
+    speed = printed(1 / TAU_H, 1 / TAU_Y)
+    return lambda: [solve_ivp(speed, (0, TIMES[-1]), START, method=method, t_eval=TIMES).y[0, SEEN]]
 
 
 def contestants(mode: str, folder: Path) -> list[Contestant]:

@@ -12,10 +12,10 @@ import numpy as np
 
 from .harness import Claim, Contestant
 from .rivals import Call
+from .two_point import TAU_H, TAU_Y, X, Y, printed
 
 UNIT = "fit"
 TOLERANCE = 1e-2  # between the rates: the rival's solver misses the curves by 1e-4
-X, Y = 1.0, 0.5
 TIMES = np.arange(0.0, 6000.0, 20.0)
 
 
@@ -24,7 +24,7 @@ def record() -> np.ndarray:
     from festina.theories.two_point import trajectory
 
     start = dict(distance0=1.2e-3, output0=1e-4, alignment0=1e-4 - 0.009 * np.sqrt(Y), input_gap=X, target_gap=Y)
-    curves = np.stack(trajectory(TIMES, **start, tau_h=1 / 6e-4, tau_y=1 / 0.04))
+    curves = np.stack(trajectory(TIMES, **start, tau_h=TAU_H, tau_y=TAU_Y))
     noise = 0.01 * np.ptp(curves, axis=1, keepdims=True) * np.random.default_rng(0).standard_normal(curves.shape)
     noise[:, 0] = 0
     return np.concatenate([np.abs(curves + noise)[:2], (curves + noise)[2:]])
@@ -44,17 +44,8 @@ def notebook() -> Call:
     curves = record()
 
     def error(rates: np.ndarray) -> float:
-        def speed(_, state):
-            H, P, w = state
-            eta_h, eta_y = rates
-            return [
-                -X * eta_h * w,
-                -w * (eta_y * H + X * eta_h * P / H),
-                -(3 * w - P + Y) * eta_y * H / 2 - X * eta_h * (P + w) * w / (2 * H),
-            ]
-
         with np.errstate(all="ignore"):
-            found = solve_ivp(speed, (TIMES[0], TIMES[-1]), curves[:, 0], method="Radau", t_eval=TIMES)
+            found = solve_ivp(printed(*rates), (TIMES[0], TIMES[-1]), curves[:, 0], method="Radau", t_eval=TIMES)
         return float(np.sum((found.y - curves) ** 2)) if found.success else 1e6
 
     def go():

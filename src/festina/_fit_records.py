@@ -74,30 +74,17 @@ def recorded(trajectory: Any) -> Recorded:
         axis: [str(name) for name in trajectory.coordinates.get(axis, range(size))]
         for axis, size in (("layer", H.shape[2]), ("pair", H.shape[3]))
     }
-    X, Y = _gaps(trajectory, names["pair"])
+    facts = trajectory.provenance
+    X, Y = facts.get("input_gap"), facts.get("target_gap")
+    if X is None or Y is None:
+        do = "give inputs= and targets= to the probe"
+        raise BadInput("a trajectory without gaps of inputs and targets", "both", do)
     # The loss of two points, and of no others, is that of their mean and that of their difference.
-    if mean is None and loss is not None and P is not None and w is not None and _samples(trajectory) == 2:
+    if mean is None and loss is not None and P is not None and w is not None and facts["samples"] == 2:
         mean = 2 * loss[..., None] - (2 * w + np.asarray(Y) - P) / 4
     seeds = trajectory.coordinates.get("seed", np.arange(len(H))) if "seed" in trajectory.axes["distance"] else None
     seeds = None if seeds is None else [int(seed) for seed in seeds]
     return Recorded(trajectory.times, H, P, w, mean, X, Y, seeds, names["layer"], names["pair"])
-
-
-def _gaps(trajectory: Trajectory, pairs: list[str]) -> tuple[list[float], list[float]]:
-    """X and Y of every pair: as recorded, or else from the samples of the task."""
-    facts = trajectory.provenance
-    if facts.get("input_gap") and facts.get("target_gap"):
-        return list(facts["input_gap"]), list(facts["target_gap"])
-    task = trajectory.setup.task if "setup" in facts else None
-    if task is None or task.samples is None:
-        do = "give inputs= and targets= to the probe"
-        raise BadInput("a trajectory without gaps of inputs and targets", "both", do)
-    ends = [(0, 1)] if task.samples == 2 else [tuple(map(int, pair.split("-"))) for pair in pairs]
-    gaps = (
-        [float(np.sum(np.square(rows[i] - rows[j]))) for i, j in ends] for rows in map(np.asarray, (task.x, task.y))
-    )
-    X, Y = gaps
-    return X, Y
 
 
 def _named(trajectory: Trajectory, what: str) -> str | None:
@@ -111,14 +98,6 @@ def _seeded(trajectory: Trajectory, name: str) -> Any:
     """An observable with a leading axis of seeds, in float64."""
     values = np.asarray(trajectory[name], np.float64)
     return values if trajectory.axes[name][0] == "seed" else values[None]
-
-
-def _samples(trajectory: Trajectory) -> int | None:
-    """Over how many samples the recorded loss is the mean, if that is known."""
-    facts = trajectory.provenance
-    if "samples" in facts:
-        return facts["samples"]
-    return trajectory.setup.task.samples if "setup" in facts else None
 
 
 def seed_number(seed: Any, seen: Recorded) -> int:

@@ -44,6 +44,17 @@ def evidence(net: Net, task: Task, *, full_batch: bool = True) -> Moments | Samp
     return Samples(task.x, task.y)
 
 
+def next_key(noise: Any) -> tuple[Any, Any]:
+    """The noise that is left, and a key for one step of a noisy net; None of both for others.
+
+    Noise is the data of a key, which every device and NumPy can hold.
+    """
+    if noise is None:
+        return None, None
+    left, key = jax.random.split(jax.random.wrap_key_data(noise))
+    return jax.random.key_data(left), key
+
+
 def loss(net: Net, seen: Moments | Samples, weights: Any, rows: Any = None, key: Any = None) -> Any:
     """½·mean ‖y − f(x)‖² over all samples, or over `rows` of them; with a key, of a noisy net as it is trained."""
     if isinstance(seen, Moments):

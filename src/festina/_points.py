@@ -50,6 +50,11 @@ class Points:
         return None if self.targets is None else gaps(self.targets, self.pairs)
 
 
+def said_of(chosen: Points | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Facts and coordinates of a trajectory in which these points are compared, if any are."""
+    return ({}, {}) if chosen is None else (chosen.facts, {"pair": chosen.names})
+
+
 def _listed(values: np.ndarray | None) -> list[float] | None:
     return None if values is None else values.tolist()
 

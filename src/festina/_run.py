@@ -22,7 +22,7 @@ from . import _thin
 from ._errors import BadInput
 from ._linalg import shared_modes
 from ._narrow import narrowed, widened
-from ._objective import Moments, blow_up, descended, gradient, loss
+from ._objective import Moments, blow_up, descended, gradient, loss, next_key
 from ._observables import OBSERVABLES, View
 from ._parallel import apart
 from ._setup import Discrete, Setup
@@ -178,9 +178,8 @@ def _travel(view: View, rule: Any, carry: Carry, amount: Any, layout: Layout) ->
         return _flow(slope, rule, carry, amount)
 
     def step(carry):
-        noise, key = (None, None) if carry.noise is None else jax.random.split(jax.random.wrap_key_data(carry.noise))
+        noise, key = next_key(carry.noise)
         weights, rule_state, value = rule.step(functools.partial(slope, key=key), carry.weights, carry.rule)
-        noise = None if noise is None else jax.random.key_data(noise)
         return carry._replace(weights=weights, rule=rule_state, loss=value, noise=noise)
 
     def loop(stride, state):

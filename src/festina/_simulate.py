@@ -19,7 +19,7 @@ from ._errors import BadInput, Diverged
 from ._linalg import modes_at
 from ._noun import whole
 from ._observables import OBSERVABLES, View, checked_names, compared, view_of
-from ._points import Points
+from ._points import Points, said_of
 from ._precision import to_numpy
 from ._progress import track
 from ._setup import Discrete, Setup, TaskSequence, concrete, draws
@@ -175,6 +175,7 @@ def _labelled(
     chosen: Points | None,
 ) -> Trajectory:
     device = jax.devices()[0]
+    more_facts, more_names = said_of(chosen)
     return Trajectory(
         setup.times[:finished],
         recorded,
@@ -186,9 +187,9 @@ def _labelled(
             "device": device.device_kind,
             "precision": setup.precision,
             **facts,
-            **({} if chosen is None else chosen.facts),
+            **more_facts,
         },
-        {"seed": np.asarray(seeds), **axis_names(setup.bound()), **({} if chosen is None else {"pair": chosen.names})},
+        {"seed": np.asarray(seeds), **axis_names(setup.bound()), **more_names},
     )
 
 

@@ -21,7 +21,7 @@ from . import _dense, _sequence, theories
 from ._errors import BadInput, NoTheory, UnknownName
 from ._noun import whole
 from ._observables import OBSERVABLES, compared, view_of
-from ._points import Points
+from ._points import Points, said_of
 from ._precision import in_double, to_numpy
 from ._run import Lanes
 from ._setup import Setup, TaskSequence, concrete
@@ -158,6 +158,7 @@ def solve(
     trajectory_axes = {name: ("time", *member.readouts[name].axes) for name in names}
     trajectory_axes |= {name: ("time", *OBSERVABLES[name].axes) for name in extra}
     chosen = compared(setup, [name for name in (*names, *extra) if name in OBSERVABLES], pairs)
+    more_facts, more_names = said_of(chosen)
     values |= {name: _derived(member, setup, seed, name, constants(), times, chosen) for name in extra}
     trajectory = Trajectory(
         times,
@@ -172,9 +173,9 @@ def solve(
             "reference": dict(member.reference),
             "assumptions": [dataclasses.asdict(a) for a in entry.assumptions],
             "note": functools.partial(_note, entry, setup, seed),
-            **({} if chosen is None else chosen.facts),
+            **more_facts,
         },
-        axis_names(setup.bound()) | ({} if chosen is None else {"pair": chosen.names}),
+        axis_names(setup.bound()) | more_names,
     )
     trajectory.end_weights = lambda: _end_weights(member, constants(), times[-1:])
     return trajectory

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ._objective import Samples
+from ._objective import Samples, next_key
 from ._parallel import apart
 from .nets._activations import ACTIVATIONS
 from .nets.mlp import MLP
@@ -61,9 +61,8 @@ def travel(view: Any, rule: GradientDescent, carry: Any, amount: Any, layout: An
     """`amount` steps, or fewer if the loss leaves its limit; carries and layouts are those of a run."""
     net, seen = view.net, view.seen
     wide, *others = layout.turned(carry.weights)
-    ends = 2 if net.bias else 1
-    biases = jnp.stack(others[ends:-ends]) if net.bias else None
-    learned = Learned(others[:ends], biases, others[-ends:])
+    first, last = (others[:2], others[-2:]) if net.bias else (others[0], others[-1])
+    learned = Learned(first, jnp.stack(others[2:-2]) if net.bias else None, last)
 
     def while_within(most, advance, start):
         """Advance (count, …, Learned, loss, noise) while there are steps to take and the loss is within its limit."""
@@ -86,19 +85,20 @@ def travel(view: Any, rule: GradientDescent, carry: Any, amount: Any, layout: An
     start = (jnp.zeros_like(amount), wide[None] if single else wide, learned, carry.loss, carry.noise)
     count, wide, learned, loss, noise = while_within(amount, block, start)
     biases = apart(learned.biases) if net.bias else []
-    held = layout.turned([wide[0] if single else wide, *learned.first, *biases, *learned.last])
+    ends = jax.tree.leaves(learned.first), jax.tree.leaves(learned.last)
+    held = layout.turned([wide[0] if single else wide, *ends[0], *biases, *ends[1]])
     return carry._replace(weights=held, loss=loss, noise=noise, done=carry.done + count)
 
 
 def _step(net: MLP, seen: Samples, lr: Any, wide: Any, state: Any) -> Any:
     """One step: `wide` stays, and the factors of its update get N rows more."""
     count, (out, into), learned, _, noise = state
-    noise, key = (None, None) if noise is None else jax.random.split(jax.random.wrap_key_data(noise))
+    noise, key = next_key(noise)
     samples, (depth, width, _) = seen.x.shape[0], wide.shape
 
     def loss(ends, offsets):
         first, last = ends
-        h = activation(_layer(first, net.thinned(seen.x, key, 0)))
+        h = activation(net.layer(first, net.thinned(seen.x, key, 0)))
 
         def through(state, layer):
             h, before = state
@@ -109,7 +109,7 @@ def _step(net: MLP, seen: Samples, lr: Any, wide: Any, state: Any) -> Any:
 
         layers = (jnp.arange(1, depth + 1), wide, out, into, offsets)
         (h, _), inputs = jax.lax.scan(through, (h, jnp.zeros_like(h)), layers)
-        error = _layer(last, net.thinned(h, key, depth + 1)) - seen.y
+        error = net.layer(last, net.thinned(h, key, depth + 1)) - seen.y
         return 0.5 * jnp.sum(error * error) / samples, inputs
 
     activation = ACTIVATIONS[net.activation]
@@ -121,13 +121,7 @@ def _step(net: MLP, seen: Samples, lr: Any, wide: Any, state: Any) -> Any:
     slope = Learned(slope[0], None if learned.biases is None else errors.sum(axis=1), slope[1])
     learned = jax.tree.map(lambda w, g: w - lr * g, learned, slope)
     put = functools.partial(jax.lax.dynamic_update_slice_in_dim, start_index=count * samples, axis=1)
-    noise = None if noise is None else jax.random.key_data(noise)
     return count + 1, (put(out, -lr * errors), put(into, inputs)), learned, value, noise
-
-
-def _layer(layer: Any, h: Any) -> Any:
-    matrix, *bias = layer
-    return sum(bias, h @ matrix.T)
 
 
 @jax.custom_vjp

@@ -327,8 +327,7 @@ def _check_angle(output: Any, alignment: Any, target_gap: Any, P: str, w: str, Y
     over = product - bound - SLACK * np.maximum(np.maximum(bound, np.abs(alignment)), output)
     if np.all(over <= 0):
         return
-    worst = np.unravel_index(np.argmax(over), np.shape(over))
-    output, alignment, target_gap = (float(n[worst]) for n in np.broadcast_arrays(output, alignment, target_gap))
+    output, alignment, target_gap = _at_worst(over, output, alignment, target_gap)
     raise BadInput(
         f"{w} = {alignment:g} with {P} = {output:g} and {Y} = {target_gap:g}: dy·Δy* = {output - alignment:g}",
         f"|{P} − {w}| <= √({P} {Y}) = {np.sqrt(output * target_gap):g}, as for any two vectors",
@@ -336,12 +335,17 @@ def _check_angle(output: Any, alignment: Any, target_gap: Any, P: str, w: str, Y
     )
 
 
+def _at_worst(over: Any, *numbers: Any) -> list[float]:
+    """The numbers where a bound is exceeded most."""
+    worst = np.unravel_index(np.argmax(over), np.shape(over))
+    return [float(number[worst]) for number in np.broadcast_arrays(*numbers)]
+
+
 def _check_product(distance: Any, decoder: Any, along: Any) -> None:
     over = np.abs(along) - (1 + SLACK) * np.sqrt(distance * decoder)
     if np.all(over <= 0):
         return
-    worst = np.unravel_index(np.argmax(over), np.shape(over))
-    distance, decoder, along = (float(n[worst]) for n in np.broadcast_arrays(distance, decoder, along))
+    distance, decoder, along = _at_worst(over, distance, decoder, along)
     raise BadInput(
         f"along0 = {along:g} with distance0 = {distance:g} and decoder0 = {decoder:g}",
         f"|along0| <= √(distance0 decoder0) = {np.sqrt(distance * decoder):g}, as for any two vectors",

@@ -7,12 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from .._setup import Setup
+from .._noun import positive
+from .._setup import Discrete, Net, Setup, Task
 from .._simulate import simulate
 from .._trajectory import Trajectory
+from ..inits import Xavier
 from ..theories.two_point import final_distance
 
 OBSERVED = ("loss", "distance", "output_distance", "output_alignment")
+
+
+def evenly_recorded(task: Task, net: Net, gain: Any, rule: Discrete, steps: int, records: int) -> Setup:
+    """Training from Xavier weights in float32, with as many records after the first, at even distances in steps."""
+    times = np.linspace(0, steps, records + 1).round() * rule.lr
+    return Setup(task, net, Xavier(positive(gain, "gain")), rule, times=times, precision="float32")
 
 
 def each_alone(setups: Iterable[tuple[Setup, int]], observe: Any = OBSERVED) -> list[Trajectory]:

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import inits, nets, rules, tasks
+from .. import nets, rules, tasks
 from .._fit import fit
 from .._noun import positive, whole
 from .._plot import COLOURS, new_figure, predicted, trained
 from .._report import Claim, Result
 from .._setup import Setup
-from . import _pairs
-from . import irrelevant_features_collapse as collapse
+from . import _blobs, _pairs
 
 REFERENCE = {"vanrossem2024": "figures 13, 14 and 15, appendix C.3"}
 QUICK = dict(
@@ -74,9 +73,9 @@ def run(
     data["xor_epoch"] = (("rule", "record"), [_epochs(setups[f"exclusive or, {rule}"]) for rule in RULES])
     if positions is not None:
         positions = whole(positions, "positions", least=2)
-        blobs = {name: _blobs(positions, gain) for name, gain in BLOB_GAINS.items()}
+        blobs = {name: _on_blobs(positions, gain) for name, gain in BLOB_GAINS.items()}
         setups |= {f"blobs, Adam, {name} weights": each for name, each in blobs.items()}
-        found = [collapse._measured(each, [seed], positions, len(BLOB_HIDDEN) // 2) for each in blobs.values()]
+        found = [_blobs.measured(each, [seed], positions, len(BLOB_HIDDEN) // 2) for each in blobs.values()]
         for name, axis in (("collapse", "blob_layer"), ("loss", "blob_record")):
             data[f"blob_{name}"] = (("weights", axis), np.array([one[name][0] for one in found], float))
         data = data.assign_coords(weights=list(blobs))
@@ -84,24 +83,21 @@ def run(
 
 
 def _setup(rule, task, net, gain, lr, epochs) -> Setup:
-    gain, lr, epochs = positive(gain, "gain"), positive(lr, "lr"), whole(epochs, "epochs", least=RECORDS)
-    times = np.linspace(0, epochs, RECORDS + 1).round() * lr
+    lr, epochs = positive(lr, "lr"), whole(epochs, "epochs", least=RECORDS)
     how = rules.GradientDescent(lr) if rule == "descent" else rules.Adam(lr)
-    return Setup(task, net, inits.Xavier(gain), how, times=times, precision="float32")
+    return _pairs.evenly_recorded(task, net, gain, how, epochs, RECORDS)
 
 
 def _epochs(setup):
     return np.round(np.asarray(setup.times) / setup.rule.lr)
 
 
-def _blobs(positions, gain) -> Setup:
+def _on_blobs(positions, gain) -> Setup:
     """Blobs of two contexts, learned by Adam in batches."""
     task = tasks.blobs(positions)
     steps = BLOB_EPOCHS * (len(np.asarray(task.x)) // BATCH)
-    return Setup(
-        task, nets.MLP(BLOB_HIDDEN, "tanh", bias=True), inits.Xavier(gain), rules.Adam(BLOB_LR, batch=BATCH),
-        times=np.linspace(0, steps, 21).round() * BLOB_LR, precision="float32",
-    )  # fmt: skip
+    net, rule = nets.MLP(BLOB_HIDDEN, "tanh", bias=True), rules.Adam(BLOB_LR, batch=BATCH)
+    return _pairs.evenly_recorded(task, net, gain, rule, steps, 20)
 
 
 def _labelled(pair, four, fits, ends, structure, layer, xor_layer):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import inits, nets, rules, tasks
+from .. import nets, rules, tasks
 from .._fit import fit
 from .._noun import positive, whole
 from .._plot import COLOURS, new_figure
@@ -82,11 +82,8 @@ def run(
 
 
 def _setup(net, gain, lr, epochs) -> Setup:
-    gain, lr, epochs = positive(gain, "gain"), positive(lr, "lr"), whole(epochs, "epochs", least=RECORDS)
-    return Setup(
-        tasks.xor(form="bits"), net, inits.Xavier(gain), rules.GradientDescent(lr),
-        times=np.linspace(0, epochs, RECORDS + 1).round() * lr, precision="float32",
-    )  # fmt: skip
+    rule, epochs = rules.GradientDescent(positive(lr, "lr")), whole(epochs, "epochs", least=RECORDS)
+    return _pairs.evenly_recorded(tasks.xor(form="bits"), net, gain, rule, epochs, RECORDS)
 
 
 def _labelled(found, kappa, draws, as_printed):

@@ -26,8 +26,7 @@ from .._plot import COLOURS, new_figure, trained
 from .._report import Claim, Result
 from .._setup import Setup
 from .._simulate import simulate
-from ..gates.comparing import scaling
-from . import _layers
+from . import _blobs
 
 REFERENCE = {"vanrossem2024": "figures 7, 8 and 12, table 2, appendices B.3 and C.2"}
 PRESETS = {"as_run": dict(activations=("leaky_relu",)), "as_printed": dict(activations=("tanh",))}
@@ -37,7 +36,7 @@ QUICK = dict(
 )  # fmt: skip
 SETTINGS = ("very low", "low", "high")
 NAMES = {"tanh": "tanh", "leaky_relu": "leaky ReLU"}
-CONTEXTS, RECORDS = 2, 50
+RECORDS = 50
 MARKERS = ("o", "x")  # of the contexts
 LINE = 0.1  # the collapse index from which a square of points counts as a line
 WIDE = 100  # units, as printed; with half of them even a gain of 2 is not high for some seeds
@@ -56,7 +55,7 @@ def run(
     gains, rates = tuple(positive(each, "gains") for each in gains), tuple(positive(each, "rates") for each in rates)
     epochs = tuple(whole(each, "epochs") for each in epochs)
     task, drawn = tasks.blobs(positions), list(range(seed, seed + seeds))
-    samples = CONTEXTS * positions**2
+    samples = _blobs.CONTEXTS * positions**2
     steps, middle = samples // batch, layers // 2
 
     def setup(activation, which):
@@ -65,7 +64,7 @@ def run(
         return Setup(task, net, inits.Xavier(gains[which]), rule, times=times, precision="float32")
 
     setups = {(activation, k): setup(activation, k) for activation in activations for k in range(len(SETTINGS))}
-    found = {key: _measured(each, drawn, positions, middle) for key, each in setups.items()}
+    found = {key: _blobs.measured(each, drawn, positions, middle) for key, each in setups.items()}
     import xarray
 
     shape = len(activations), len(SETTINGS)
@@ -94,39 +93,6 @@ def run(
         data["loss_at_once"] = (("seed", "record"), simulate(whole_set, drawn, "loss")["loss"])
         named[f"{NAMES[activations[0]]}, low weights, all samples at once"] = whole_set
     return Result(data, named)
-
-
-def _measured(setup, seeds, positions, middle):
-    """Losses, and what is left of both features in every layer, of one setting."""
-    trajectory, weights = _layers.trained_with_weights(setup, seeds)
-    before = _layers.activity(setup, _layers.first_weights(setup, seeds), setup.task.x)[0]
-    after = _layers.activity(setup, weights, setup.task.x)[0]
-    off, along, apart = _variances(after, positions)
-    off_first, along_first, _ = _variances(before, positions)
-    return {
-        "loss": trajectory["loss"], "start": off_first / along_first, "collapse": off / along, "along": along,
-        "apart": apart, **_plane(after[0, middle], positions),
-    }  # fmt: skip
-
-
-def _plane(hidden, positions):
-    """Two dimensions of classical scaling; where the first only tells the contexts apart, the next two."""
-    points = scaling(hidden, 3)
-    first = points[:, 0].reshape(CONTEXTS, positions**2)
-    begin = int(np.var(first.mean(axis=1)) > 0.9 * np.var(first))
-    return {"layout": points[:, begin : begin + 2], "dimensions": np.arange(begin, begin + 2) + 1}
-
-
-def _variances(hidden, positions):
-    """Variance along the irrelevant feature, along the relevant one, and the squared distance of contexts, each
-    (seed, layer); the last is that of the means of points with the same target.
-    """
-    grid = hidden.reshape(*hidden.shape[:2], CONTEXTS, positions, positions, -1)
-    # With the relevant feature first in both contexts.
-    grid = np.stack([grid[:, :, 0], np.swapaxes(grid[:, :, 1], 2, 3)], axis=2)
-    off, along = (np.var(grid, axis=axis).sum(axis=-1).mean(axis=(2, 3)) for axis in (4, 3))
-    lines = grid.mean(axis=4)
-    return off, along, np.sum((lines[:, :, 0] - lines[:, :, 1]) ** 2, axis=-1).mean(axis=-1)
 
 
 def claims(result: Result) -> list[Claim]:
@@ -223,7 +189,7 @@ def figure(result: Result):
 
 def _draw_plane(axes, one, positions):
     """Classical scaling of the middle layer; lines join points that differ in the irrelevant feature only."""
-    points = one.layout.values.reshape(CONTEXTS, positions, positions, 2)
+    points = one.layout.values.reshape(_blobs.CONTEXTS, positions, positions, 2)
     for context, square in enumerate(points):
         lines = square if context == 0 else np.swapaxes(square, 0, 1)
         for line in lines:

@@ -35,6 +35,7 @@ from .._setup import Setup
 from .._simulate import simulate
 from ..theories.two_point import final_distance
 from . import _digits
+from ._pairs import correlation
 
 REFERENCE = {"vanrossem2024": "figure 9, eq. 50, table 2, appendix B.4"}
 PRESETS = {
@@ -170,12 +171,7 @@ def _predictions(x, digit, distance0, output0, alignment0, pairs):
 def _correlations(measured, predicted, same):
     """Pearson's r over all entries, without the diagonal, and without pairs of one class; NaN where nothing varies."""
     kept = np.ones_like(same), ~np.eye(SHOWN, dtype=bool), ~same
-    return [_correlation(measured[which], predicted[which]) for which in kept]
-
-
-def _correlation(one, other) -> float:
-    spread = np.std(one) * np.std(other)
-    return float(np.mean((one - one.mean()) * (other - other.mean())) / spread) if spread > 0 else float("nan")
+    return [correlation(measured[which], predicted[which]) for which in kept]
 
 
 def claims(result: Result) -> list[Claim]:

@@ -62,9 +62,11 @@ def run(*, networks=NETWORKS, units=None, data="as_run", epochs=6000, every=20, 
         both[kind] = again.isel(network=0)
         setups[f"narrow, {kind.replace('_', ' ')}"] = more["narrow"]
     if UNSURE in rows:
-        several = {UNSURE: rows[UNSURE]}
-        again, _ = trained_and_fitted(several, range(seed, seed + UNSURE_STARTS), data=data, **asked)
-        found["unsure_learned"] = ("unsure_start", again.learned.values[0])
+        learned, others = found.learned.sel(network=UNSURE).values, range(seed + seeds, seed + UNSURE_STARTS)
+        if others:
+            again, _ = trained_and_fitted({UNSURE: rows[UNSURE]}, others, data=data, **asked)
+            learned = np.append(learned, again.learned.values[0])
+        found["unsure_learned"] = ("unsure_start", learned[:UNSURE_STARTS])
     found = found.assign(
         narrow_learned=(("data", "start"), [one.learned.values for one in both.values()]),
         narrow_applies=(("data", "start"), [one.applies.values for one in both.values()]),

@@ -96,10 +96,7 @@ def _opposite(X, Y):
 
 def _on_two_points(how, dx, dy) -> Setup:
     net, gain, lr, epochs = how
-    return Setup(
-        tasks.two_point(dx, dy), net, inits.Xavier(gain), rules.GradientDescent(lr), times=[0.0, epochs * lr],
-        precision="float32",
-    )  # fmt: skip
+    return _pairs.evenly_recorded(tasks.two_point(dx, dy), net, gain, rules.GradientDescent(lr), epochs, 1)
 
 
 def _grid(how, seed):

@@ -27,6 +27,7 @@ from .._plot import COLOURS, legend_of_kinds, new_figure, predicted, trained
 from .._report import Claim, Result
 from .._setup import Setup
 from . import _digits, _layers
+from ._pairs import correlation
 
 REFERENCE = {"vanrossem2024": "figure 4, table 2, appendix B.4"}
 PRESETS = {
@@ -160,7 +161,7 @@ def claims(result: Result) -> list[Claim]:
 def _correlation(one) -> float:
     """Of a curve with its fit over time, least of all seeds."""
     pairs = zip(one.trained.values, one.fitted.values, strict=True)
-    return float(min(np.corrcoef(pair)[0, 1] for pair in pairs))
+    return min(correlation(*pair) for pair in pairs)
 
 
 def figure(result: Result):
