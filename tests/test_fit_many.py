@@ -132,17 +132,17 @@ class TestThirdRate:
         assert fs.fit("TwoPoint", probed(mean_gap=self.mean_gap[:, None], samples=3)).eta_mean is not None
 
 
-def probed(seeds=None, names=("output", "alignment"), samples=2, **more):
+def probed(seeds=None, samples=2, **more):
     """A trajectory of three layers and two pairs, the second with nine tenths of the start; seeds scale the rates."""
-    values = {"distance": [], names[0]: [], names[1]: []}
+    values = {"distance": [], "output_distance": [], "output_alignment": []}
     for factor in 1.0 + 0.1 * np.arange(seeds or 1):
         layers = [[curves(factor * eta, scale * 1.2e-3) for scale in (1.0, 0.9)] for eta in ETA]
         values["distance"].append(np.stack([[c.distance for c in pairs] for pairs in layers]).transpose(2, 0, 1))
-        values[names[0]].append(np.stack([c.output for c in layers[0]], axis=1))
-        values[names[1]].append(np.stack([c.alignment for c in layers[0]], axis=1))
+        values["output_distance"].append(np.stack([c.output for c in layers[0]], axis=1))
+        values["output_alignment"].append(np.stack([c.alignment for c in layers[0]], axis=1))
     lead = ("time",) if seeds is None else ("seed", "time")
     values = {name: value[0] if seeds is None else np.stack(value) for name, value in values.items()}
-    axes = {"distance": (*lead, "layer", "pair"), names[0]: (*lead, "pair"), names[1]: (*lead, "pair")}
+    axes = dict.fromkeys(values, (*lead, "pair")) | {"distance": (*lead, "layer", "pair")}
     for name, value in more.items():
         values[name] = np.repeat(value, 2, axis=1) if value.ndim == 2 else value
         axes[name] = ("time", "pair")[: value.ndim]
@@ -156,12 +156,12 @@ class TestTrajectories:
     """The names and axes of probes, simulate and solve."""
 
     def test_seeds_are_chosen(self):
-        run = probed(seeds=2, names=("output_distance", "output_alignment"))
+        run = probed(seeds=2)
         for number, seed in enumerate((5, 6)):
             fit = fs.fit("TwoPoint", run, layer="a", seed=seed)
             np.testing.assert_allclose(fit.rates, (1 + 0.1 * number) * ETA[0], rtol=1e-8)
             assert repr(fit).startswith(f"TwoPointFit, layer a, pair 0-1, seed {seed}, fitted to")
-        only = probed(seeds=1, names=("output_distance", "output_alignment"))
+        only = probed(seeds=1)
         fit = fs.fit("TwoPoint", only, layer=0, pair=(0, 2))
         np.testing.assert_allclose(fit.rates, ETA[0], rtol=1e-8)
         assert (fit.layer, fit.pair, fit.seed) == ("a", "0-2", 5)
@@ -180,15 +180,18 @@ class TestTrajectories:
             fs.fit("TwoPoint", probed(seeds=seeds), seed=seed)
 
     def test_another_alignment_is_not_taken_for_this_one(self):
-        run = probed(names=("output", "output_alignment"))
+        run = probed()
         values = {**run, "alignment": np.ones((200, 2))}
         axes = {**run.axes, "alignment": ("time", "side")}
         both = fs.Trajectory(TIMES, values, axes, "test", run.provenance, run.coordinates)
         np.testing.assert_allclose(fs.fit("TwoPoint", both, layer=0).rates, ETA[0], rtol=1e-8)
         del values["output_alignment"]
         lacking = fs.Trajectory(TIMES, values, axes, "test", run.provenance, run.coordinates)
-        with pytest.raises(fs.BadInput, match=r"to distance, output, alignment\n.*output_alignment of pairs"):
+        with pytest.raises(fs.BadInput, match=r"to distance, output_distance, alignment\n.*output_alignment of pairs"):
             fs.fit("TwoPoint", lacking)
+        axes["output_distance"] = ("time", "side")
+        with pytest.raises(fs.BadInput, match=r"needed: a trajectory with .*\n.*festina\.probe\.curves"):
+            fs.fit("TwoPoint", fs.Trajectory(TIMES, {**run}, axes, "test", run.provenance, run.coordinates))
 
     def test_solved_and_trained_networks_have_the_rates_of_gradient_flow(self):
         half, target = np.array([[0.6, -0.3]]), np.array([0.8])
@@ -208,6 +211,116 @@ class TestTrajectories:
         found = fs.probe.scan(trained)
         assert found.eta_h.dims == ("seed", "layer", "pair")
         np.testing.assert_allclose(found.eta_h, 0.5, rtol=1e-4)
+
+
+class TestCurves:
+    """Curves of one's own."""
+
+    def given(self, **changed):
+        """Two pairs in two layers that follow the theory."""
+        both = [curves(ETA[0]), curves(ETA[0], 1e-3)]
+        H, P, w = (np.stack(curve, axis=1) for curve in zip(*both, strict=True))
+        known = dict(
+            distance={"a": H, "b": 2 * H}, output_distance=P, output_alignment=w, input_gap=X, target_gap=[Y, Y]
+        )
+        return {"times": TIMES, **known, **changed}
+
+    def single(self, **changed):
+        H, P, w = curves(ETA[0])
+        known = dict(distance=H, output_distance=P, output_alignment=w, input_gap=X, target_gap=Y)
+        return fs.probe.curves(**{"times": TIMES, **known, **changed})
+
+    def test_the_rates_come_back_and_files_keep_them(self, tmp_path):
+        seen = self.single()
+        fit = fs.fit("TwoPoint", seen)
+        np.testing.assert_allclose(fit.rates, ETA[0], rtol=1e-8)
+        assert (fit.layer, fit.pair, bool(fit.applies)) == ("hidden", "0-1", True)
+        seen.save(tmp_path / "seen.nc")
+        loaded = fs.Trajectory.load(tmp_path / "seen.nc")
+        assert fs.fit("TwoPoint", loaded).rates == fit.rates
+        assert fs.compare(loaded, seen).errors() == dict.fromkeys(seen, 0.0)
+        for measured, curve in zip(fit.measured, curves(ETA[0]), strict=True):
+            np.testing.assert_array_equal(measured, curve)
+
+    def test_layers_and_pairs(self):
+        seen = fs.probe.curves(**self.given(), pairs=[(0, 4), (4, 1)])
+        assert seen.axes["distance"] == ("time", "layer", "pair")
+        assert seen["distance"].shape == (200, 2, 2)
+        assert seen.provenance["samples"] == 3
+        found = fs.probe.scan(seen)
+        # Distances twice as large learn at twice the rate, and are those of a decoder of half the rate.
+        np.testing.assert_allclose(found.eta_h.sel(layer="a"), ETA[0, 0], rtol=1e-8)
+        np.testing.assert_allclose(found.eta_h.sel(layer="b"), 2 * ETA[0, 0], rtol=1e-8)
+        np.testing.assert_allclose(found.eta_y.sel(layer="b"), ETA[0, 1] / 2, rtol=1e-8)
+        assert fs.fit("TwoPoint", seen, pair=(1, 4)).pair == "4-1"
+        assert fs.probe.curves(**self.given()).coordinates["pair"].tolist() == ["0-1", "2-3"]
+
+    def test_the_third_rate_from_the_mean_or_the_loss(self):
+        one, gap = curves(ETA[0]), TestThirdRate.mean_gap
+        loss = gap / 2 + (2 * one.alignment + Y - one.output) / 8
+        for more in (dict(mean_gap=gap), dict(loss=loss)):
+            np.testing.assert_allclose(fs.fit("TwoPoint", self.single(**more)).eta_mean, TestThirdRate.eta, rtol=1e-8)
+
+    def test_noise_of_a_percent_is_accepted(self):
+        H, P, w = noisy(np.random.default_rng(0))
+        assert (np.abs(P - w) > np.sqrt(P * Y)).any()
+        fit = fs.fit("TwoPoint", self.single(distance=H, output_distance=P, output_alignment=w))
+        np.testing.assert_allclose(fit.rates, ETA[0], rtol=0.02)
+
+    @pytest.mark.parametrize(
+        ("changed", "words"),
+        [
+            ({"times": TIMES[::-1]}, r"times = .*[\s\S]*increasing\n.*sort"),
+            (
+                {"times": TIMES[:5]},
+                r"output_distance has shape \(200, 2\), for 5 times\n.*\(time, pair\)\n.*time first",
+            ),
+            ({"distance": np.ones(200)}, r"distance has shape \(200,\), for 200 times and 2 pairs\n"),
+            ({"distance": {"a": np.ones((2, 200))}}, r"distance\['a'\] has shape \(2, 200\), for 200 times"),
+            ({"distance": {}}, r"distance = \{\}\n.*at least one layer"),
+            ({"distance": -np.ones((200, 2))}, r"distance of 'hidden' down to -1\n.*>= 0\n.*squared"),
+            ({"output_distance": np.full((200, 2), np.nan)}, r"output_distance has 400 value\(s\) that are NaN"),
+            ({"output_alignment": np.ones((200, 1))}, r"output_alignment has shape \(200, 1\)"),
+            ({"target_gap": [Y]}, r"1 values of target_gap, and 2 pair"),
+            ({"target_gap": -1.0}, r"target_gap down to -1"),
+            ({"input_gap": 0.0}, r"input_gap = 0\n.*> 0\n.*identical inputs"),
+            ({"pairs": [(0, 1)]}, r"1 pairs, and curves of 2"),
+            ({"pairs": [(0, 1), (2, 2)]}, r"pair \(2, 2\)\n.*two different"),
+            ({"pairs": [(0, 1), (-1, 2)]}, r"pair \(-1, 2\)\n.*from 0 on"),
+            ({"mean_gap": -np.ones((200, 2))}, "mean_gap down to -1"),
+            ({"loss": np.ones((200, 2))}, r"loss has shape \(200, 2\), for 200 times"),
+        ],
+    )
+    def test_bad_input(self, changed, words):
+        with pytest.raises(fs.BadInput, match=words):
+            fs.probe.curves(**self.given(**changed))
+
+    @pytest.mark.parametrize("wrong", ["w of ten outputs", "root of P"])
+    def test_no_two_vectors_have_these_products(self, wrong):
+        _, P, w = curves(ETA[0])
+        changed = {"output_alignment": 10 * w} if wrong == "w of ten outputs" else {"output_distance": np.sqrt(P)}
+        words = r"output_alignment = .* at record \d+: dy·Δy\* = .*\n.*as for any two vectors\n.*squared distances"
+        with pytest.raises(fs.BadInput, match=words):
+            self.single(**changed)
+
+
+def test_the_figure_of_a_fit_says_what_was_fitted_and_whether_it_applies():
+    fit = fs.fit("TwoPoint", probed(), layer="a")
+    figure = fit.plot()
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    title = figure.get_suptitle()
+    assert title.startswith("TwoPoint fitted to layer a, pair 0-1: η_h = 0.0006, η_y = 0.04\nnothing speaks against")
+    for panel, measured, fitted in zip(figure.axes, fit.measured, fit.predicted, strict=True):
+        thick, dashed = panel.lines
+        np.testing.assert_array_equal(thick.get_ydata(), measured)
+        np.testing.assert_array_equal(dashed.get_ydata(), fitted)
+        assert thick.get_linewidth() > dashed.get_linewidth()
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["measured", "fitted"]
+    run = probed()
+    begun = {name: values[:60] for name, values in run.items()}
+    short = fs.fit("TwoPoint", fs.Trajectory(TIMES[:60], begun, run.axes, "test", run.provenance, run.coordinates))
+    assert not short.applies
+    assert "the theory does not apply: learning is not over" in short.plot().get_suptitle()
 
 
 class TestScan:
@@ -264,10 +377,15 @@ class TestScan:
         """In a balanced chain of four, H ∝ p^(l/2): slopes ½, 1 and 3/2."""
         along = 0.7 / (1 + np.exp(-(TIMES - 1500) / 100))
         distance = np.stack([along ** (k / 2) for k in (1, 2, 3)], axis=1)[:, :, None]
-        values = {"distance": distance, "output": along[:, None] ** 2, "alignment": (along**2 - 0.7 * along)[:, None]}
-        axes = {"distance": ("time", "layer", "pair"), "output": ("time", "pair"), "alignment": ("time", "pair")}
-        facts = {"input_gap": [1.0], "target_gap": [0.49]}
-        found = fs.probe.scan(fs.Trajectory(TIMES, values, axes, "test", facts, {"layer": [0, 1, 2], "pair": ["0-1"]}))
+        seen = fs.probe.curves(
+            TIMES,
+            distance={k: distance[:, k] for k in range(3)},
+            output_distance=along**2,
+            output_alignment=along**2 - 0.7 * along,
+            input_gap=1.0,
+            target_gap=0.49,
+        )
+        found = fs.probe.scan(seen)
         np.testing.assert_allclose(found.slope[:, 0], [0.5, 1, 1.5], rtol=0.01)
         assert found.attrs["best"] == "1"
 

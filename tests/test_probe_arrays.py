@@ -52,7 +52,17 @@ def trained(steps=5, **options):
 
 
 def test_a_jax_loop_gives_what_arrays_give_and_what_a_hand_computation_gives():
-    names = ["distance", "output", "alignment", "cosine", "loss", "mean_gap", "similarity", "gates", "outputs"]
+    names = [
+        "distance",
+        "output_distance",
+        "output_alignment",
+        "cosine",
+        "loss",
+        "mean_gap",
+        "similarity",
+        "gates",
+        "outputs",
+    ]
     seen, history = trained(observe=[*names, "representation"], pairs=[(0, 3), (2, 1)])
     looks = [activities(params, X) for params in history]
     hidden = {layer: np.stack([np.asarray(look[1][layer]) for look in looks]) for layer in ("one", "two")}
@@ -67,8 +77,8 @@ def test_a_jax_loop_gives_what_arrays_give_and_what_a_hand_computation_gives():
     h, f = hidden["two"].astype(float), outputs.astype(float)
     dh, dy = h[:, 3] - h[:, 0], f[:, 3] - f[:, 0]
     np.testing.assert_allclose(again["distance"][:, 1, 0], np.sum(dh**2, axis=1), rtol=1e-12)
-    np.testing.assert_allclose(again["output"][:, 0], np.sum(dy**2, axis=1), rtol=1e-12)
-    np.testing.assert_allclose(again["alignment"][:, 0], np.sum(dy * (dy - Y[3] + Y[0]), axis=1), rtol=1e-12)
+    np.testing.assert_allclose(again["output_distance"][:, 0], np.sum(dy**2, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(again["output_alignment"][:, 0], np.sum(dy * (dy - Y[3] + Y[0]), axis=1), rtol=1e-12)
     np.testing.assert_allclose(again["loss"], np.mean(np.sum((f - Y) ** 2, axis=2), axis=1) / 2, rtol=1e-12)
     np.testing.assert_array_equal(seen.representations["two"], h)
     assert np.ptp(again["loss"]) > 0.01
@@ -142,7 +152,9 @@ def test_arrays_without_outputs_or_inputs(tmp_path):
         ({"hidden": {**HIDDEN, "k": np.ones((3, 2, 5))}}, r"2 samples in 'k', and 4 in 'h'\n.*the same samples"),
         ({"outputs": np.ones((3, 5, 1))}, r"5 samples in 'outputs', and 4 in 'h'"),
         ({"inputs": X[:3]}, r"3 inputs, and activities of 4 samples\n"),
-        ({"observe": "output"}, r"observe 'output' without outputs\n.*\n.*give outputs="),
+        ({"observe": "output_distance"}, r"observe 'output_distance' without outputs\n.*\n.*give outputs="),
+        ({"observe": "alignment"}, r"unknown observable of a probe 'alignment'\n.*\n.*mean 'output_alignment'"),
+        ({"observe": "output"}, r"unknown observable of a probe 'output'\n.*\n.*'output_distance'"),
         ({"observe": "loss", "outputs": np.ones((3, 4, 2))}, r"observe 'loss' without targets"),
         (
             {"targets": Y[:, :1], "outputs": np.ones((3, 4, 2))},

@@ -13,7 +13,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import festina as fs
-from festina import _rotation, _two_point
+from festina import _pair, _rotation, _two_point
 from festina._fit import fit_two_point
 from festina.theories.two_point import final_distance, trajectory
 
@@ -290,6 +290,16 @@ def test_derivatives_in_the_rates_are_those_of_differences(world, double):
             assert np.max(gap / size) < 1e-7
     np.testing.assert_allclose(backward[:, :16], np.sum(slopes, axis=(0, 3))[:, :16], rtol=1e-7, atol=1e-9)
     assert np.all(np.isfinite(backward))
+
+
+def test_the_mean_of_a_decay_keeps_its_digits_and_those_of_its_slope(double):
+    x = np.concatenate([np.logspace(-3, 1, 401), _pair.NEAR + np.array([-1e-9, 1e-9]), -np.logspace(-3, 0, 50)])
+    series = lambda k: np.sum([(-x) ** n / math.prod((n + 1, *range(1, n + 1))) * k(n) for n in range(80)], axis=0)  # noqa: E731
+    value, slope = jax.vmap(jax.value_and_grad(_pair.mean_decay))(x)
+    np.testing.assert_allclose(value, -np.expm1(-x) / x, rtol=1e-15)
+    np.testing.assert_allclose(slope, series(lambda n: n) / x, rtol=1e-11)  # of terms up to 2000 at x = 10
+    value, slope = jax.vmap(jax.value_and_grad(_pair.mean_decay))(np.array([0.0, 1e-300, 1e-160, -1e-150, 1e-30]))
+    np.testing.assert_allclose([value, slope], [[1.0] * 5, [-0.5] * 5], rtol=1e-15)
 
 
 def test_it_works_inside_transformations_and_in_single_precision():
@@ -728,10 +738,12 @@ def probed(rates=(500.0, 100.0), layers=3):
     start = {"distance0": 1e-3, "output0": 1e-4, "alignment0": -0.0069}
     curves = trajectory(ts, **start, input_gap=1.0, target_gap=0.5, tau_h=rates[0], tau_y=rates[1])
     distance = np.stack([(1 + abs(k - layers // 2)) * curves.distance for k in range(layers)], axis=1)[:, :, None]
-    values = {"distance": distance, "output": curves.output[:, None], "alignment": curves.alignment[:, None]}
-    axes = {"distance": ("time", "layer", "pair"), "output": ("time", "pair"), "alignment": ("time", "pair")}
+    values = [distance, curves.output[:, None], curves.alignment[:, None]]
+    axes = [("time", "layer", "pair"), ("time", "pair"), ("time", "pair")]
+    observed = ("distance", "output_distance", "output_alignment")
     facts = {"input_gap": [1.0], "target_gap": [0.5]}
     names = {"layer": [f"layer {k}" for k in range(layers)], "pair": ["0-1"]}
+    values, axes = (dict(zip(observed, what, strict=True)) for what in (values, axes))
     return fs.Trajectory(ts, values, axes, "probe.arrays", facts, names)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import BadInput
+from ._errors import BadInput, UnknownName
 from ._trajectory import Trajectory
 
 
@@ -21,15 +21,17 @@ def compare(theory: Trajectory, trained: Trajectory) -> Comparison:
         raise BadInput(
             f"the times differ, {_difference(theory, trained)}",
             "two trajectories on one time grid",
-            "solve and simulate the same Setup: it owns the grid, and its rule the clock",
+            "solve and simulate the same Setup: it owns the grid, and its rule the clock; a probe has it with "
+            "lr=setup.rule.lr, at=setup.rule.steps(setup.times)",
         )
-    if not set(theory) & set(trained):
+    names = _shared(theory, trained)
+    if not names:
         raise BadInput(
             f"theory has {', '.join(theory)} and training has {', '.join(trained)}",
-            "at least one observable in both",
+            "at least one observable in both, with the same axes",
             "pass observe= with a shared name to simulate",
         )
-    for name in set(theory) & set(trained):
+    for name in names:
         shapes = [dict(zip(t.axes[name], np.shape(t[name]), strict=True)) for t in (theory, trained)]
         if any(shapes[0][axis] != shapes[1][axis] for axis in set(shapes[0]) & set(shapes[1])):
             raise BadInput(
@@ -37,6 +39,18 @@ def compare(theory: Trajectory, trained: Trajectory) -> Comparison:
                 "two trajectories of one task and net",
                 "solve and simulate the same Setup",
             )
+    pairs = [
+        [sorted(pair.split("-")) for pair in t.coordinates["pair"]]
+        for t in (theory, trained)
+        if "pair" in t.coordinates
+    ]
+    if len(pairs) == 2 and pairs[0] != pairs[1]:
+        raise BadInput(
+            f"pairs {', '.join(theory.coordinates['pair'][:4])}, … in theory, and "
+            f"{', '.join(trained.coordinates['pair'][:4])}, … in training",
+            "the same pairs of samples in the same order",
+            "give both the same pairs=[…]",
+        )
     return Comparison(theory, trained)
 
 
@@ -46,10 +60,12 @@ class Comparison:
     def __init__(self, theory: Trajectory, trained: Trajectory):
         self.theory, self.trained = theory, trained
         self.times = theory.times
-        self.names = tuple(name for name in trained if name in theory)
+        self.names = _shared(theory, trained)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """trained − theory, with the axes of the trained trajectory."""
+        """trained − theory, with the axes of the trained trajectory; those of a theory with seeds come with its own."""
+        if name not in self.names:
+            raise UnknownName.among("observable of this comparison", name, self.names)
         return self.trained[name] - self._theory_like_trained(name)
 
     def error(self, name: str = "loss") -> float:
@@ -75,6 +91,15 @@ class Comparison:
     def _theory_like_trained(self, name: str) -> np.ndarray:
         has_seed = "seed" in self.trained.axes[name] and "seed" not in self.theory.axes[name]
         return self.theory[name][None] if has_seed else self.theory[name]
+
+
+def _shared(theory: Trajectory, trained: Trajectory) -> tuple[str, ...]:
+    """The observables of both, with the same axes besides seeds."""
+
+    def axes(trajectory: Trajectory, name: str) -> list[str]:
+        return [axis for axis in trajectory.axes[name] if axis != "seed"]
+
+    return tuple(name for name in trained if name in theory and axes(theory, name) == axes(trained, name))
 
 
 def _difference(theory: Trajectory, trained: Trajectory) -> str:

@@ -63,8 +63,9 @@ class TwoPointFit:
     `covariance` is that of η_h, η_y and, where the start is free, p0/√Y; `log_covariance` that of ln η_h, ln η_y and
     p0/√Y. Both take the errors of the records as independent and the start as known. `condition` is that of the
     Gauss-Newton matrix: above 1e6 the rates are not identified. `predicted` are the curves of the fit at `times`, which
-    begin at record `start`. `mean` is the fit of the third rate, that of the mean of the outputs, to |ȳ − ȳ*|² alone.
-    `layer`, `pair` and `seed` name what was fitted; None where the record has no such name.
+    begin at record `start`, and `measured` what they were fitted to. `mean` is the fit of the third rate, that of the
+    mean of the outputs, to |ȳ − ȳ*|² alone. `layer`, `pair` and `seed` name what was fitted; None where the record has
+    no such name.
     """
 
     rates: Rates
@@ -76,6 +77,7 @@ class TwoPointFit:
     applies: Verdict
     times: Any
     predicted: Curves
+    measured: Curves
     start: int
     along0: float  # p0, the component of the first output difference on the target
     free_gap: bool
@@ -121,6 +123,18 @@ class TwoPointFit:
         units = np.array([*self.rates, 1.0][: len(self.log_covariance)])
         return self.log_covariance * np.outer(units, units)
 
+    def plot(self) -> Any:
+        """A figure of H, P and w: measured thick and pale, fitted thin, dark and dashed on top."""
+        from ._plot import fit_figure
+
+        return fit_figure(self)
+
+    @property
+    def named(self) -> str:
+        """What was fitted, in words: layer, pair and seed, as far as they have names."""
+        names = {"layer": self.layer, "pair": self.pair, "seed": self.seed}
+        return ", ".join(f"{kind} {name}" for kind, name in names.items() if name is not None)
+
     def __repr__(self) -> str:
         spread = np.sqrt(np.diag(self.covariance)[:2])
         rates = ", ".join(
@@ -130,9 +144,8 @@ class TwoPointFit:
         mean = ""
         if self.mean is not None:
             mean = f"  fitted   η_mean = {self.mean.eta:.4g} ± {self.mean.error:.1g}, R² {self.mean.r2:.4f}\n"
-        names = {"layer": self.layer, "pair": self.pair, "seed": self.seed}
-        what = "".join(f", {kind} {name}" for kind, name in names.items() if name is not None)
         start = f", p0 = {self.along0:.4g}" if self.free_gap else ""
+        what = f", {self.named}" if self.named else ""
         fits = ", ".join(f"{name} {value:.4f}" for name, value in zip(("H", "P", "w"), self.r2, strict=True))
         return (
             f"TwoPointFit{what}, fitted to {len(self.times)} records from record {self.start} on\n"
@@ -157,9 +170,9 @@ def fit(
 
     The one theory with free numbers is "TwoPoint", by name or as the class: its two rates, for one layer and one pair
     of inputs of a trajectory from `festina.probe`, recorded with targets, or from `simulate` or `solve` with
-    observe=["distance", "output_distance", "output_alignment"]. The third rate, that of the mean of the two outputs, is
-    fitted if "mean_gap" was recorded, or the loss of these two points alone. `festina.probe.scan` fits all layers and
-    pairs.
+    observe=["distance", "output_distance", "output_alignment"]; curves of your own become a trajectory with
+    `festina.probe.curves`. The third rate, that of the mean of the two outputs, is fitted if "mean_gap" was recorded,
+    or the loss of these two points alone. `festina.probe.scan` fits all layers and pairs.
 
     Args:
         layer: a name or number of the recorded layers; None takes the middle one, number L//2.
@@ -258,6 +271,7 @@ def _judged(times: Any, member: Member, found: Found, mean: MeanFit | None, star
         applies=Verdict(_reasons(times, curves, Y, r2, condition, converged) if varied.any() else (UNCHANGED,)),
         times=times,
         predicted=found.predicted,
+        measured=Curves(*curves),
         start=start,
         along0=float(found.logs[2] * (np.sqrt(Y) or 1.0)),
         free_gap=free_gap,

@@ -1,4 +1,4 @@
-"""The rates with which the two-point theory comes nearest to records, of many records in one compiled program.
+"""The rates with which the two-point theory comes nearest to records, one after another in one compiled program.
 
 Least squares of H, P and w with equal weights, from the recorded start [vanrossem2024, eq. 49], in the logarithms of
 the two rates. The closed form makes every evaluation cheap and its derivatives exact. κ = η_h/η_y is set by the final
@@ -29,7 +29,6 @@ EXTREME = 1e24  # of the ratio of the rates; in a layer of c times the scale it 
 ROUNDS = 200  # of Levenberg and Marquardt
 TOLERANCE = 1e-15  # of a step, and of what it gains
 ROUGH = 1e-8  # for those that will be polished again
-TOGETHER = 8  # members that go through one program
 
 
 class Member(NamedTuple):
@@ -93,23 +92,19 @@ def rates(times: Any, members: Sequence[Member], free_gap: bool) -> list[Found]:
     free = 3 if free_gap else 2
     part, full = _padded(ts[some]), _padded(ts)
     found = []
-    for group in _groups(members):
-        starts = [_start(member) for member in group]
-        last = np.array([[start.along0] for start in starts])
-        numbers = (*np.array([start[:4] for start in starts]).T, last)
-        coarse = np.stack([_longer(member.curves[:, some], part[0]) for member in group])
-        curves = np.stack([_longer(member.curves, full[0]) for member in group])
-        guesses = np.stack([_guesses(*pair) for pair in zip(group, last, strict=True)])
-        tried = _best_guesses(*part, coarse, numbers, guesses)[..., :free]
+    for member in members:
+        start = _start(member)
+        last = np.array([start.along0])
+        numbers = (*np.array(start[:4]), last)
+        coarse, curves = _longer(member.curves[:, some], part[0]), _longer(member.curves, full[0])
+        # What is left to do between the programs is done by NumPy, for which nothing is compiled.
+        tried = np.asarray(_best_guesses(*part, coarse, numbers, _guesses(member, last)))[:, :free]
         if len(ts) > LONG:
-            tried = _best(_polished(*part, coarse, numbers, tried, ROUGH)).x[:, None]
-        ends = _polished(*full, curves, numbers, tried, TOLERANCE)
-        end = jax.tree.map(np.asarray, _best(ends))
-        for i in range(len(group)):
-            x = np.concatenate([end.x[i], last[i]])[:3]
-            predicted = Curves(*end.predicted[i][:, : len(ts)])
-            found.append(Found(x, bool(end.done[i]), predicted, end.metric[i]))
-    return found[: len(members)]
+            tried = _best(_polished(*part, coarse, numbers, tried, ROUGH)).x[None]
+        end = _best(_polished(*full, curves, numbers, tried, TOLERANCE))
+        predicted = Curves(*end.predicted[:, : len(ts)])
+        found.append(Found(np.concatenate([end.x, last])[:3], bool(end.done), predicted, end.metric))
+    return found
 
 
 @in_double
@@ -118,27 +113,18 @@ def mean_rates(times: Any, curves: Sequence[Any]) -> list[FoundMean]:
     ts = (times - times[0]) / (times[-1] - times[0])
     grid = _padded(ts)
     found = []
-    for group in _groups(curves):
-        end = _best_mean(*grid, np.stack([_longer(curve / curve[0], grid[0]) for curve in group]))
-        end = jax.tree.map(np.asarray, end)
-        for i, curve in enumerate(group):
-            predicted = curve[0] * end.predicted[i][: len(ts)]
-            found.append(FoundMean(float(end.x[i, 0]), bool(end.done[i]), predicted, float(end.metric[i, 0, 0])))
-    return found[: len(curves)]
-
-
-def _groups(members: Sequence[Any]) -> list[list[Any]]:
-    """Members that go together: one, or always as many, so that two programs do for all; the last is repeated."""
-    if len(members) == 1:
-        return [list(members)]
-    groups = [list(members[first : first + TOGETHER]) for first in range(0, len(members), TOGETHER)]
-    groups[-1] += [members[-1]] * (TOGETHER - len(groups[-1]))
-    return groups
+    for curve in curves:
+        end = jax.tree.map(np.asarray, _best_mean(*grid, _longer(curve / curve[0], grid[0])))
+        predicted = curve[0] * end.predicted[: len(ts)]
+        found.append(FoundMean(float(end.x[0]), bool(end.done), predicted, float(end.metric[0, 0])))
+    return found
 
 
 def _padded(ts: Any) -> tuple[Any, Any]:
-    """Times, a power of two of them so that records of many lengths share a program, and which of them are real."""
-    length = max(COARSE, 1 << (len(ts) - 1).bit_length())
+    """Times, COARSE × 4ⁿ of them so that records of many lengths share a program, and which of them are real."""
+    length = COARSE
+    while length < len(ts):
+        length *= 4
     more = (0, length - len(ts))
     return np.pad(ts, more, mode="edge"), np.pad(np.ones(len(ts)), more)
 
@@ -157,8 +143,11 @@ class _Start(NamedTuple):
 
 def _start(member: Member) -> _Start:
     (H0, P0, w0), Y = member.curves[:, 0], member.target_gap
-    along0, off0 = map(float, _two_point.components(P0, w0, Y))
+    along0, off0 = map(float, _components(P0, w0, Y))
     return _Start(float(H0), off0, member.input_gap, Y, along0 / (np.sqrt(Y) or 1.0))
+
+
+_components = jax.jit(_two_point.components)
 
 
 def _guesses(member: Member, along0: Any) -> Any:
@@ -178,48 +167,35 @@ def _guesses(member: Member, along0: Any) -> Any:
 
 @jax.jit
 def _best_guesses(ts: Any, mask: Any, curves: Any, numbers: Any, guesses: Any) -> Any:
-    """The first few of the guesses of every member by how well they do."""
-
-    def best(member):
-        curves, numbers, guesses = member
-        record = _Record(ts, mask, curves, *numbers)
-        scores = jax.vmap(lambda x: jnp.sum(_residuals(x, record)[0] ** 2))(guesses)
-        return guesses[jnp.argsort(scores)[:POLISHED]]
-
-    return jax.lax.map(best, (curves, numbers, guesses))
+    """The first few of the guesses by how well they do."""
+    record = _Record(ts, mask, curves, *numbers)
+    scores = jax.vmap(lambda x: jnp.sum(_residuals(x, record)[0] ** 2))(guesses)
+    return guesses[jnp.argsort(scores)[:POLISHED]]
 
 
 @jax.jit
 def _polished(ts: Any, mask: Any, curves: Any, numbers: Any, starts: Any, tolerance: Any) -> Polish:
-    """Minima near the starts (member, start, parameter) of every member."""
-
-    def ends(member):
-        curves, numbers, starts = member
-        record = _Record(ts, mask, curves, *numbers)
-        return jax.vmap(lambda x: polished(lambda x: _residuals(x, record), x, tolerance))(starts)
-
-    return jax.lax.map(ends, (curves, numbers, starts))
+    """Minima near the starts (start, parameter)."""
+    record = _Record(ts, mask, curves, *numbers)
+    return jax.vmap(lambda x: polished(lambda x: _residuals(x, record), x, tolerance))(starts)
 
 
-@jax.jit
 def _best(ends: Polish) -> Polish:
-    """The best end of every member."""
-    best = jnp.argmin(jnp.where(jnp.isnan(ends.cost), jnp.inf, ends.cost), axis=1)
-    return jax.tree.map(lambda leaf: jax.vmap(lambda row, i: row[i])(leaf, best), ends)
+    """The best end."""
+    ends = jax.tree.map(np.asarray, ends)
+    best = np.argmin(np.where(np.isnan(ends.cost), np.inf, ends.cost))
+    return jax.tree.map(lambda leaf: leaf[best], ends)
 
 
 @jax.jit
-def _best_mean(ts: Any, mask: Any, curves: Any) -> Polish:
-    def best(curve):
-        def residuals(x):
-            predicted = jnp.exp(-2 * jnp.exp(jnp.clip(x[0], -LARGEST_LOG, LARGEST_LOG)) * ts)
-            return (predicted - curve) * mask, predicted
+def _best_mean(ts: Any, mask: Any, curve: Any) -> Polish:
+    def residuals(x):
+        predicted = jnp.exp(-2 * jnp.exp(jnp.clip(x[0], -LARGEST_LOG, LARGEST_LOG)) * ts)
+        return (predicted - curve) * mask, predicted
 
-        guesses = jnp.log(SCAN)[:, None]
-        scores = jax.vmap(lambda x: jnp.sum(residuals(x)[0] ** 2))(guesses)
-        return polished(residuals, guesses[jnp.argmin(scores)], TOLERANCE)
-
-    return jax.lax.map(best, curves)
+    guesses = jnp.log(SCAN)[:, None]
+    scores = jax.vmap(lambda x: jnp.sum(residuals(x)[0] ** 2))(guesses)
+    return polished(residuals, guesses[jnp.argmin(scores)], TOLERANCE)
 
 
 def _residuals(x: Any, record: _Record) -> tuple[Any, Any]:

@@ -1,4 +1,4 @@
-"""What the two-point theory is fitted to: H, P and w of pairs, by whatever names a trajectory has for them."""
+"""What the two-point theory is fitted to: H, P and w of pairs, whoever recorded them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ._fit_rates import Member
 from ._noun import real_array, whole
 from ._trajectory import Trajectory
 
-# What is fitted → the names that probes, simulate and solve have for it, and its axes besides time and seed.
-SPELLINGS = {
-    "distance": (("distance",), ("layer", "pair")),
-    "output": (("output", "output_distance"), ("pair",)),
-    "alignment": (("alignment", "output_alignment"), ("pair",)),
-    "mean_gap": (("mean_gap",), ("pair",)),
-    "loss": (("loss",), ()),
+# What is read off a trajectory, and its axes besides time and seed.
+AXES = {
+    "distance": ("layer", "pair"),
+    "output_distance": ("pair",),
+    "output_alignment": ("pair",),
+    "mean_gap": ("pair",),
+    "loss": (),
 }
-NEEDED = ("distance", "output", "alignment")
+NEEDED = ("distance", "output_distance", "output_alignment")
 CONSTANT = 1e-9  # of the size of a curve
 MEAN_TO_LEARN = 1e-9  # of Y; below it the mean was right from the start
 
@@ -60,15 +60,15 @@ class Recorded(NamedTuple):
 def recorded(trajectory: Any) -> Recorded:
     """The records of pairs in a trajectory from a probe, `simulate` or `solve`."""
     known = isinstance(trajectory, Trajectory)
-    found = {name: _named(trajectory, name) for name in SPELLINGS} if known else {}
-    if not all(found.get(name) is not None for name in NEEDED):
+    found = {name for name in AXES if known and _has(trajectory, name)}
+    if not found.issuperset(NEEDED):
         raise BadInput(
             f"a fit of the two-point theory to {', '.join(trajectory) if known else type(trajectory).__name__}",
-            f"a trajectory with {', '.join(' or '.join(SPELLINGS[name][0]) for name in NEEDED)} of pairs",
+            f"a trajectory with {', '.join(NEEDED)} of pairs",
             'record one with festina.probe.torch(model, inputs=…, targets=…), or simulate(setup, observe=["distance", '
-            '"output_distance", "output_alignment"])',
+            '"output_distance", "output_alignment"]); curves of your own become one with festina.probe.curves',
         )
-    H, P, w, mean, loss = (None if name is None else _seeded(trajectory, name) for name in found.values())
+    H, P, w, mean, loss = (_seeded(trajectory, name) if name in found else None for name in AXES)
     assert H is not None
     names = {
         axis: [str(name) for name in trajectory.coordinates.get(axis, range(size))]
@@ -87,11 +87,9 @@ def recorded(trajectory: Any) -> Recorded:
     return Recorded(trajectory.times, H, P, w, mean, X, Y, seeds, names["layer"], names["pair"])
 
 
-def _named(trajectory: Trajectory, what: str) -> str | None:
-    """The name that a trajectory has for something; others may share the name, and have other axes."""
-    names, axes = SPELLINGS[what]
-    wanted = {("time", *axes), ("seed", "time", *axes)}
-    return next((name for name in names if name in trajectory and trajectory.axes[name] in wanted), None)
+def _has(trajectory: Trajectory, name: str) -> bool:
+    """Whether a trajectory has an observable of this name and these axes."""
+    return name in trajectory and trajectory.axes[name] in {("time", *AXES[name]), ("seed", "time", *AXES[name])}
 
 
 def _seeded(trajectory: Trajectory, name: str) -> Any:

@@ -15,8 +15,7 @@ import jax.numpy as jnp
 
 from ._linalg import ROUNDING
 
-NEAR = 0.25  # below this the series of (1 − e^(−x))/x is exact to rounding, with its slope
-TERMS = 14
+NEAR = 0.5  # below this the fraction for tanh(x/2) is exact to rounding, with its slope
 
 
 class Basis(NamedTuple):
@@ -34,39 +33,47 @@ class Basis(NamedTuple):
 def weights(times: Any, singular_value: Any, variance: Any, first: Any, last: Any) -> tuple[Any, Any]:
     """w₁ and w₂ at `times`, without u; all arguments broadcast against each other."""
     begun = basis(singular_value, variance, first, last)
-    fastest = jnp.where(begun.learned == 0, 0.0, begun.rate)
-    return _scaled(times, variance, begun, fastest, jnp.exp(-2 * fastest * times), 0.0)[:2]
+    lost = begun.learned == 0
+    fallen = jnp.exp(-jnp.where(lost, 1, 2) * begun.rate * times)
+    return _scaled(times, variance, begun, jnp.where(lost, 1.0, fallen), fallen, 0.0)[:2]
 
 
 def beside_idle(
     times: Any, singular_value: Any, variance: Any, first: Any, last: Any, idle: Any
 ) -> tuple[Any, Any, Any]:
-    """w₁, w₂ and u/u(0) at `times`; `idle` is |u(0)|². All arguments broadcast against each other."""
-    begun = basis(singular_value, variance, first, last, idle)
-    slope, lost, carried = begun.slope, begun.learned == 0, (jnp.asarray(idle) > 0) & (begun.slope >= 0)
-    fastest = jnp.where(lost, jnp.where(carried, slope, 0.0), begun.rate)
-    falls = jnp.where(lost, jnp.where(carried, 0.0, jnp.maximum(-slope, 0.0)), begun.gap)
-    kept, decay = jnp.exp(-falls * times), jnp.exp(-2 * fastest * times)
-    # ∫e^(2 slope t) dt over e^(2 fastest t), for either sign of the slope: the two decays differ by e^(2 slope t).
-    slower, faster = jnp.where(slope < 0, decay, kept**2), jnp.where(slope < 0, kept**2, decay)
-    spent = times * _mean(2 * jnp.where(slope < 0, -slope, slope) * times, slower, slower - faster)
-    first, last, norm = _scaled(times, variance, begun, fastest, decay, idle * spent)
-    return first, last, kept / norm
+    """w₁, w₂ and u/u(0) at `times`; `idle` is |u(0)|². All arguments broadcast against each other.
 
-
-def _scaled(times: Any, variance: Any, begun: Basis, fastest: Any, decay: Any, idle: Any) -> tuple[Any, Any, Any]:
-    """w₁, w₂ and the common denominator, with e^(fastest t) divided out of all; `decay` is e^(−2 fastest t).
-
-    So nothing overflows: the learned part grows fastest, then the idle one; where there is neither, nothing grows.
+    With e^(fastest t) divided out of all, so that nothing overflows: the learned part grows fastest, then the idle
+    one; where there is neither, nothing grows. Two exponentials of time do for all three, and are most of the cost.
     """
+    begun = basis(singular_value, variance, first, last, idle)
+    slope, rate, lost = begun.slope, begun.rate, begun.learned == 0
+    carried = lost & (jnp.asarray(idle) > 0) & (slope >= 0)
+    resting = lost & ~carried
+    # `fastest` is the rate, or, of what is lost, the slope if there is something idle that it carries, or else 0.
+    one = jnp.exp(-jnp.where(carried, 2 * slope, jnp.where(lost, rate, 2 * rate)) * times)
+    falls = jnp.where(lost, jnp.maximum(-slope, 0.0), begun.gap)
+    other = jnp.exp(-jnp.where(carried, rate + slope, falls) * times)
+    decay, fallen, kept = jnp.where(resting, 1.0, one), jnp.where(carried, other, one), jnp.where(carried, 1.0, other)
+    # ∫e^(2 slope t) dt over e^(2 fastest t), for either sign of the slope: the two decays differ by e^(2 slope t).
+    falling, square = slope < 0, kept * kept
+    slower, faster = jnp.where(falling, decay, square), jnp.where(falling, square, decay)
+    spent = _integral(times, 2 * jnp.where(falling, -slope, slope), slower, slower - faster)
+    first, last, shrunk = _scaled(times, variance, begun, decay, fallen, idle * spent)
+    return first, last, kept * shrunk
+
+
+def _scaled(times: Any, variance: Any, begun: Basis, decay: Any, fallen: Any, idle: Any) -> tuple[Any, Any, Any]:
+    """w₁, w₂ and one over their common denominator; `decay` is e^(−2 fastest t), `fallen` e^(−(rate + fastest) t)."""
     _, rate, _, smaller, larger, learned, forgotten = begun
-    gone = jnp.exp(-2 * rate * times)
-    spent = times * _mean(2 * rate * times, 1.0, 1 - gone)
-    norm = jnp.sqrt(decay + variance * ((learned**2 + forgotten**2 * decay) * spent + idle))
-    # Where something is learned, `fastest` is the rate itself.
-    fallen = jnp.where(learned == 0, jnp.exp(-(rate + fastest) * times), gone)
-    growing, falling = learned / norm, forgotten * fallen / norm
-    return smaller * growing - larger * falling, larger * growing + smaller * falling, norm
+    # Where something is learned, `fastest` is the rate, and both are e^(−2 rate t).
+    growing, falling = (
+        size**2 * _integral(times, 2 * rate, first, spent)
+        for size, first, spent in ((learned, 1.0, 1 - decay), (forgotten, decay, decay - fallen * fallen))
+    )
+    shrunk = 1 / jnp.sqrt(decay + variance * (growing + falling + idle))
+    first, last = learned * shrunk, forgotten * fallen * shrunk
+    return smaller * first - larger * last, larger * first + smaller * last, shrunk
 
 
 def basis(singular_value: Any, variance: Any, first: Any, last: Any, idle: Any = 0.0) -> Basis:
@@ -102,16 +109,19 @@ def _sum(one: Any, other: Any, same: Any) -> Any:
 
 def mean_decay(exponent: Any) -> Any:
     """(1 − e^(−x))/x: the mean of e^(−y) over 0 < y < x; smooth at 0."""
-    return _mean(exponent, 1.0, -jnp.expm1(-exponent))
+    return _integral(1.0, exponent, 1.0, -jnp.expm1(-exponent))
 
 
-def _mean(exponent: Any, first: Any, spent: Any) -> Any:
-    """The same for a decay from `first`, of which `spent` = first·(1 − e^(−x)) is gone, up to rounding."""
+def _integral(times: Any, rate: Any, first: Any, spent: Any) -> Any:
+    """∫ of a decay at a rate from `first`, of which `spent` = first·(1 − e^(−rate t)) is gone, up to rounding."""
+    exponent = rate * times
     near = jnp.abs(exponent) < NEAR
-    small, series = jnp.where(near, exponent, 0.0), 1.0
-    for term in range(TERMS, 1, -1):
-        series = 1 - small * (series / term)
-    return jnp.where(near, first * series, spent / jnp.where(near, 1.0, exponent))
+    # Where (1 − e^(−x))/x would cancel, it is (1 + e^(−x))/2 · tanh(x/2)/(x/2), with Lambert's fraction for the tanh.
+    square = jnp.where(near, exponent * exponent / 4, 0.0)
+    slowing = (10395 + square * (1260 + 21 * square)) / (10395 + square * (4725 + square * (210 + square)))
+    # Slopes divide by the rate's square.
+    still = jnp.abs(rate) < jnp.finfo(jnp.result_type(float)).tiny ** 0.5
+    return jnp.where(near, times * (first - spent / 2) * slowing, spent / jnp.where(still, 1.0, rate))
 
 
 def field(singular_value: Any, variance: Any, first: Any, last: Any) -> tuple[Any, Any]:

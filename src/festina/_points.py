@@ -128,6 +128,11 @@ def _checked_pairs(pairs: Any, samples: int) -> np.ndarray:
                 "give pairs=[(0, 1), …]",
             )
         return np.stack(np.triu_indices(samples, 1), axis=1)
+    return checked_pairs(pairs, samples)
+
+
+def checked_pairs(pairs: Any, samples: int | None = None) -> np.ndarray:
+    """Pairs of sample numbers (pair, 2), of so many samples if their number is known."""
     try:
         array = np.asarray(list(pairs))
     except (TypeError, ValueError):
@@ -135,10 +140,10 @@ def _checked_pairs(pairs: Any, samples: int) -> np.ndarray:
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise BadInput(f"pairs = {pairs!r}", "pairs of sample numbers", "give for example pairs=[(0, 1), (0, 2)]")
     for one, two in array:
-        if not (0 <= one < samples and 0 <= two < samples):
+        if min(one, two) < 0 or (samples is not None and max(one, two) >= samples):
             raise BadInput(
-                f"pair ({one}, {two}) and {samples} inputs",
-                f"sample numbers from 0 to {samples - 1}",
+                f"pair ({one}, {two})" + ("" if samples is None else f" and {samples} inputs"),
+                "sample numbers from 0" + (" on" if samples is None else f" to {samples - 1}"),
                 "count the inputs from 0",
             )
         if one == two:

@@ -12,8 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from ._noun import is_traced
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -26,11 +24,12 @@ def in_double(function: F) -> F:
 
     @functools.wraps(function)
     def wrapped(*args, **kwargs):
-        if is_traced(args, kwargs):
-            args, kwargs = jax.tree.map(_in_present_dtype, (args, kwargs))
+        leaves, form = jax.tree.flatten((args, kwargs))
+        if any(isinstance(leaf, Tracer) for leaf in leaves):
+            args, kwargs = jax.tree.unflatten(form, map(_in_present_dtype, leaves))
             return function(*args, **kwargs)
         with jax.enable_x64(True), _now():
-            args, kwargs = jax.tree.map(_unmet, (args, kwargs))
+            args, kwargs = jax.tree.unflatten(form, map(_unmet, leaves))
             return to_numpy(function(*args, **kwargs))
 
     return wrapped  # pyright: ignore[reportReturnType]

@@ -29,7 +29,8 @@ def arrays(
     Args:
         times: when they were recorded, increasing: steps, epochs or time.
         hidden: {layer: (time, sample, …)}; activities are flattened for each sample.
-        outputs: (time, sample, …), for "output" and "outputs"; with targets also "alignment", "loss", "mean_gap".
+        outputs: (time, sample, …), for "output_distance" and "outputs"; with targets also "output_alignment", "loss"
+            and "mean_gap".
         inputs: (sample, …), for the gap between the inputs of each pair, in `provenance`.
         targets: (sample, feature).
         pairs: pairs of samples to compare, counted from 0; all of them if there are at most 100 samples.

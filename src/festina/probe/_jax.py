@@ -20,14 +20,16 @@ class JaxProbe(Probe):
     source = "probe.jax"
     libraries = ("jax",)
 
-    def __init__(self, function: Any, layers: Any, inputs: Any, targets: Any, pairs: Any, at: Any, observe: Any):
+    def __init__(
+        self, function: Any, layers: Any, inputs: Any, targets: Any, pairs: Any, at: Any, observe: Any, lr: Any
+    ):
         if not callable(function):
             raise BadInput(
                 f"function is {type(function).__name__}",
                 "a function (params, inputs) -> (outputs, {layer: activity})",
                 "write one that returns the activities beside the outputs",
             )
-        super().__init__(np.asarray(inputs), None if targets is None else np.asarray(targets), pairs, at, observe)
+        super().__init__(np.asarray(inputs), None if targets is None else np.asarray(targets), pairs, at, observe, lr)
         self._function, self._layers, self._inputs = function, layers, inputs
         self._params: Any = None
 
@@ -64,7 +66,7 @@ class JaxProbe(Probe):
         outputs = flat(outputs, samples, "the output", do) if needed else None
         if self._record is None:
             self._record = Record(self._points, self._names, hidden, outputs)
-        self._record.add(self.steps, hidden, outputs)
+        self._record.add(self._time, hidden, outputs)
 
     def _facts(self) -> Mapping[str, Any]:
         assert self._record is not None
@@ -110,6 +112,7 @@ def jax(
     pairs: Iterable[tuple[int, int]] | None = None,
     at: At = 1,
     observe: str | Iterable[str] | None = None,
+    lr: float | None = None,
 ) -> JaxProbe:
     """Record how a JAX network represents some inputs while your own loop trains it.
 
@@ -124,4 +127,4 @@ def jax(
     one, a pattern, a list, {alias: name} or "middle" (number L // 2); None is all. Nothing tells the probe of
     the end of the last step, so call `step` once more after the loop. The rest is as in `probe.torch`.
     """
-    return JaxProbe(function, layers, inputs, targets, pairs, at, observe)
+    return JaxProbe(function, layers, inputs, targets, pairs, at, observe, lr)

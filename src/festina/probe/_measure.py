@@ -3,9 +3,10 @@
 For a pair (x₁, x₂) with activities h₁, h₂ and outputs f₁, f₂ [vanrossem2024, eqs. 5 to 8]:
 
     dh = h₂ − h₁    dy = f₂ − f₁    Dy* = y₂ − y₁    X = |x₂ − x₁|²    Y = |Dy*|²
-    distance H = |dh|²    output P = |dy|²    alignment w = P − dy·Dy*
+    distance H = |dh|²    output_distance P = |dy|²    output_alignment w = P − dy·Dy*
 
-All are squared distances, summed over units and not divided by their number.
+All are squared distances, summed over units and not divided by their number. What `simulate` records too has the name
+that it has there.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def _cosine(seen: Seen) -> np.ndarray:
 
 def _alignment(seen: Seen) -> np.ndarray:
     points = seen.points
-    return gaps(seen.outputs, points.pairs) - products(seen.outputs, targets_of(points), points.pairs)
+    # Not P − dy·Dy*, which near the end is a small difference of large numbers.
+    return products(seen.outputs, seen.outputs - targets_of(points), points.pairs)
 
 
 def _mean_gap(seen: Seen) -> np.ndarray:
@@ -76,8 +78,8 @@ def targets_of(points: Points) -> np.ndarray:
 
 OBSERVABLES: dict[str, Observable] = {
     "distance": Observable(("layer", "pair"), lambda s: np.stack([gaps(h, s.points.pairs) for h in s.hidden])),
-    "output": Observable(("pair",), lambda s: gaps(s.outputs, s.points.pairs), True),
-    "alignment": Observable(("pair",), _alignment, True, True),
+    "output_distance": Observable(("pair",), lambda s: gaps(s.outputs, s.points.pairs), True),
+    "output_alignment": Observable(("pair",), _alignment, True, True),
     "cosine": Observable(("layer", "pair"), _cosine),
     "loss": Observable((), _loss, True, True),
     "mean_gap": Observable(("pair",), _mean_gap, True, True),
@@ -90,6 +92,9 @@ OBSERVABLES: dict[str, Observable] = {
 }  # fmt: skip
 
 
+DEFAULT = ("distance", "output_distance", "output_alignment", "loss", "cosine")
+
+
 def checked_names(observe: str | Iterable[str] | None, *, outputs: bool, targets: bool) -> tuple[str, ...]:
     """The observables asked for, or all small ones that can be had."""
 
@@ -100,7 +105,7 @@ def checked_names(observe: str | Iterable[str] | None, *, outputs: bool, targets
         return "outputs" if known.needs_outputs and not outputs else ""
 
     if observe is None:
-        return tuple(n for n in ("distance", "output", "alignment", "loss", "cosine") if not lacks(n))
+        return tuple(n for n in DEFAULT if not lacks(n))
     names = known_names(observe, OBSERVABLES, "observable of a probe")
     for name in names:
         if missing := lacks(name):

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._errors import BadInput
-from .._noun import whole
+from .._noun import positive, whole
 from .._points import Points, points
 from .._trajectory import Trajectory
 from ._measure import Record, checked_names, compares_pairs
@@ -46,13 +46,19 @@ class Probe:
     source = "probe"
     libraries: tuple[str, ...] = ()
 
-    def __init__(self, inputs: Any, targets: Any, pairs: Any, at: Any, observe: Any):
+    def __init__(self, inputs: Any, targets: Any, pairs: Any, at: Any, observe: Any, lr: Any):
         self._names = checked_names(observe, outputs=True, targets=targets is not None)
         self._points: Points = points(inputs, targets, pairs, paired=compares_pairs(self._names))
         self._due = steps_to_record(at)
+        self._lr = None if lr is None else positive(lr, "lr")
         self._record: Record | None = None
         self._state = "new"
         self.steps = 0
+
+    @property
+    def _time(self) -> float:
+        """When it is: the steps up to now, or lr × steps, computed as `simulate` does, to the last bit."""
+        return self.steps if self._lr is None else self.steps * self._lr
 
     def _look(self) -> None:
         """Measure the network as it is now, as the record of step `steps`."""
@@ -89,7 +95,8 @@ class Probe:
     @property
     def trajectory(self) -> Trajectory:
         """What has been recorded up to now."""
-        return self._recorded.trajectory(self.source, self._facts(), self.libraries)
+        clock = {} if self._lr is None else {"lr": self._lr}
+        return self._recorded.trajectory(self.source, {**self._facts(), **clock}, self.libraries)
 
     @property
     def representations(self) -> dict[str, np.ndarray]:
@@ -111,7 +118,7 @@ class Probe:
 
     def __repr__(self) -> str:
         done = [] if self._record is None else self._record.times
-        last = f", the last at step {done[-1]}" if done else ""
+        last = f", the last at {'step' if self._lr is None else 'time'} {done[-1]:g}" if done else ""
         pairs = len(self._points.pairs)
         return (
             f"{self.source}, {self._state}: {pairs} pair{'s' * (pairs != 1)}, {', '.join(self._names)}; "

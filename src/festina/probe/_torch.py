@@ -25,14 +25,14 @@ class TorchProbe(Probe):
 
     def __init__(
         self, model: Any, layers: Any, inputs: Any, targets: Any, pairs: Any, at: Any, observe: Any,
-        functions: Any, select: Any, output: Any,
+        functions: Any, select: Any, output: Any, lr: Any,
     ):  # fmt: skip
         self._torch = library()
         self._model = usable(model)
         self._compiled = is_compiled(model)
         self._inputs = _tensor(self._torch, inputs, "inputs")
         known = None if targets is None else as_array(_tensor(self._torch, targets, "targets"))
-        super().__init__(as_array(self._inputs), known, pairs, at, observe)
+        super().__init__(as_array(self._inputs), known, pairs, at, observe, lr)
         self._need_a_run()
         chooser = Chooser(self._model, self._inputs)
         self._targets = chooser.choose(layers, functions)
@@ -104,7 +104,7 @@ class TorchProbe(Probe):
 
     def _look(self) -> None:
         assert self._record is not None
-        self._record.add(self.steps, *self._seen())
+        self._record.add(self._time, *self._seen())
 
     def _seen(self) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
         """Activities of every layer and the outputs now, as (sample, unit)."""
@@ -241,6 +241,7 @@ def torch(
     functions: Mapping[str, Callable[[Any, Any], Any]] | None = None,
     select: Mapping[str, Any] | None = None,
     output: Callable[[Any], Any] | None = None,
+    lr: float | None = None,
 ) -> TorchProbe:
     """Record how a torch model represents some inputs while your own loop trains it.
 
@@ -262,19 +263,20 @@ def torch(
             number L // 2 of the L layers of None; None, all calls of activation modules except one that gives the
             model's output, or, in a model without, all calls of modules with parameters except the last.
         inputs: (sample, …); moved to the device and precision of the model.
-        targets: (sample, feature) of the inputs, for "alignment", "loss" and "mean_gap".
+        targets: (sample, feature) of the inputs, for "output_alignment", "loss" and "mean_gap".
         pairs: pairs of inputs to compare, counted from 0; all of them if there are at most 100 inputs.
         at: the steps to record, or an int k for every k-th.
-        observe: any of "distance" |h₂ − h₁|² (time, layer, pair), "output" |f₂ − f₁|² (time, pair), "alignment"
-            |f₂ − f₁|² − (f₂ − f₁)·(y₂ − y₁) (time, pair), "loss" ½ mean |y − f|² over the probe inputs (time),
-            "cosine" of h₂ − h₁ with what it was at the first record (time, layer, pair), NaN where either is 0,
-            "mean_gap" |ȳ − f̄|² of the means of a pair (time, pair), "similarity" h hᵀ (time, layer, sample,
-            sample_), "gates", which units are above 0, one bit per sample packed into bytes (time, unit, byte),
-            "outputs" (time, sample, feature), and "representation", kept as `probe.representations`. Default: the
-            first five, as far as targets allow.
+        observe: any of "distance" |h₂ − h₁|² (time, layer, pair), "output_distance" |f₂ − f₁|² (time, pair),
+            "output_alignment" |f₂ − f₁|² − (f₂ − f₁)·(y₂ − y₁) (time, pair), "loss" ½ mean |y − f|² over the probe
+            inputs (time), "cosine" of h₂ − h₁ with what it was at the first record (time, layer, pair), NaN where
+            either is 0, "mean_gap" |ȳ − f̄|² of the means of a pair (time, pair), "similarity" h hᵀ (time, layer,
+            sample, sample_), "gates", which units are above 0, one bit per sample packed into bytes (time, unit,
+            byte), "outputs" (time, sample, feature), and "representation", kept as `probe.representations`. Default:
+            the first five, as far as targets allow.
         functions: {name: function (model, x) -> tensor} for activations that are no module.
         select: {layer: index, key or function} for layers that give more than one tensor.
         output: a function of the model's output, if that is more than one tensor.
+        lr: the learning rate; times are then lr × steps, as those of `simulate` and `solve`. None counts steps.
 
     Activities are those that leave a module, after its own forward hooks, flattened for each sample. The model runs
     in eval mode, so dropout is off and batch norm uses its running statistics; optimiser steps are counted after the
@@ -282,4 +284,4 @@ def torch(
     own run once more at every record. Out of sight: state outside the model or deep inside containers, random
     generators of your own, scripted and data-parallel models.
     """
-    return TorchProbe(model, layers, inputs, targets, pairs, at, observe, functions, select, output)
+    return TorchProbe(model, layers, inputs, targets, pairs, at, observe, functions, select, output, lr)
