@@ -74,6 +74,7 @@ def test_dependencies_point_one_way():
             "_riccati",
             "_pair",
             "_two_point",
+            "_one_pair",
             "_rotation",
             "_kernel",
             "_graph",

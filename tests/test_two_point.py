@@ -13,7 +13,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import festina as fs
-from festina import _pair, _rotation, _two_point
+from festina import _one_pair, _pair, _rotation, _two_point
 from festina._fit import fit_two_point
 from festina.theories.two_point import final_distance, trajectory
 
@@ -290,6 +290,35 @@ def test_derivatives_in_the_rates_are_those_of_differences(world, double):
             assert np.max(gap / size) < 1e-7
     np.testing.assert_allclose(backward[:, :16], np.sum(slopes, axis=(0, 3))[:, :16], rtol=1e-7, atol=1e-9)
     assert np.all(np.isfinite(backward))
+
+
+def test_one_pair_in_plain_numbers_is_the_same_or_is_left_to_the_whole_form(double):
+    rng = np.random.default_rng(3)
+    times = np.concatenate([[0.0], np.logspace(-6, 4, 60)])
+    X, Y, tau_h, tau_y = np.exp(rng.uniform(-3, 3, (4, 600)))
+    H, P = np.exp(rng.uniform(-12, 4, (2, 600)))
+    angle = np.where(np.arange(600) % 3, rng.uniform(-1, 1, 600), rng.choice([-1.0, 1.0], 600))
+    numbers = np.stack([H, P, P - angle * np.sqrt(P * Y), X, Y, tau_h, tau_y], axis=1)
+    # Exact balance, the saddle, and numbers with products that are none.
+    special = [
+        (1.0, 1, 0.5, 1, 1, 1, 1),
+        (1.0, 1, 2, 1, 1, 1, 1),
+        (1e-40, 1, 1, 1, 1, 1, 1),
+        (1.0, 1, 0, 1, 1, 1, 1e80),
+    ]
+    numbers = np.concatenate([numbers, special])
+    whole = np.stack(_two_point.states(times, *numbers.T), axis=1)
+    found = [_one_pair.curves(times, *map(float, row)) for row in numbers]
+    assert 0.3 < np.mean([one is not None for one in found]) < 0.8
+    assert found[-4:] == [None] * 4
+    for one, exact in zip(found, whole, strict=True):
+        if one is not None:
+            assert np.max(np.abs(np.stack(one) - exact).max(axis=1) / np.abs(exact).max(axis=1)) < 1e-12
+    # Those that it leaves are answered all the same.
+    left = next(k for k, one in enumerate(found) if one is None)
+    given = dict(zip(NAMES, map(float, numbers[left]), strict=True))
+    np.testing.assert_allclose(trajectory(times, **given), whole[left], rtol=1e-9, atol=1e-14)
+    assert type(trajectory(times.tolist(), **given).output) is np.ndarray
 
 
 def test_the_mean_of_a_decay_keeps_its_digits_and_those_of_its_slope(double):

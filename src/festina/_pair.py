@@ -44,7 +44,7 @@ def beside_idle(
     """w₁, w₂ and u/u(0) at `times`; `idle` is |u(0)|². All arguments broadcast against each other.
 
     With e^(fastest t) divided out of all, so that nothing overflows: the learned part grows fastest, then the idle
-    one; where there is neither, nothing grows. Two exponentials of time do for all three, and are most of the cost.
+    one; where there is neither, nothing grows. Two exponentials of time do for all three.
     """
     begun = basis(singular_value, variance, first, last, idle)
     slope, rate, lost = begun.slope, begun.rate, begun.learned == 0
@@ -55,11 +55,9 @@ def beside_idle(
     falls = jnp.where(lost, jnp.maximum(-slope, 0.0), begun.gap)
     other = jnp.exp(-jnp.where(carried, rate + slope, falls) * times)
     decay, fallen, kept = jnp.where(resting, 1.0, one), jnp.where(carried, other, one), jnp.where(carried, 1.0, other)
-    # ∫e^(2 slope t) dt over e^(2 fastest t), for either sign of the slope: the two decays differ by e^(2 slope t).
-    falling, square = slope < 0, kept * kept
-    slower, faster = jnp.where(falling, decay, square), jnp.where(falling, square, decay)
-    spent = _integral(times, 2 * jnp.where(falling, -slope, slope), slower, slower - faster)
-    first, last, shrunk = _scaled(times, variance, begun, decay, fallen, idle * spent)
+    # ∫e^(2 slope t) dt over e^(2 fastest t): the two decays differ by e^(2 slope t).
+    grown = _integral(times, 2 * slope, kept * kept, decay)
+    first, last, shrunk = _scaled(times, variance, begun, decay, fallen, idle * grown)
     return first, last, kept * shrunk
 
 
@@ -67,11 +65,9 @@ def _scaled(times: Any, variance: Any, begun: Basis, decay: Any, fallen: Any, id
     """w₁, w₂ and one over their common denominator; `decay` is e^(−2 fastest t), `fallen` e^(−(rate + fastest) t)."""
     _, rate, _, smaller, larger, learned, forgotten = begun
     # Where something is learned, `fastest` is the rate, and both are e^(−2 rate t).
-    growing, falling = (
-        size**2 * _integral(times, 2 * rate, first, spent)
-        for size, first, spent in ((learned, 1.0, 1 - decay), (forgotten, decay, decay - fallen * fallen))
-    )
-    shrunk = 1 / jnp.sqrt(decay + variance * (growing + falling + idle))
+    up, down = learned**2, forgotten**2
+    grown = _integral(times, 2 * rate, up + down * decay, up * decay + down * fallen * fallen)
+    shrunk = 1 / jnp.sqrt(decay + variance * (grown + idle))
     first, last = learned * shrunk, forgotten * fallen * shrunk
     return smaller * first - larger * last, larger * first + smaller * last, shrunk
 
@@ -109,19 +105,19 @@ def _sum(one: Any, other: Any, same: Any) -> Any:
 
 def mean_decay(exponent: Any) -> Any:
     """(1 − e^(−x))/x: the mean of e^(−y) over 0 < y < x; smooth at 0."""
-    return _integral(1.0, exponent, 1.0, -jnp.expm1(-exponent))
+    return _integral(1.0, exponent, 1.0, jnp.exp(-exponent))
 
 
-def _integral(times: Any, rate: Any, first: Any, spent: Any) -> Any:
-    """∫ of a decay at a rate from `first`, of which `spent` = first·(1 − e^(−rate t)) is gone, up to rounding."""
+def _integral(times: Any, rate: Any, more: Any, less: Any) -> Any:
+    """(more − less)/rate, where less = more·e^(−rate t) up to rounding: the integral of such a decay."""
     exponent = rate * times
     near = jnp.abs(exponent) < NEAR
-    # Where (1 − e^(−x))/x would cancel, it is (1 + e^(−x))/2 · tanh(x/2)/(x/2), with Lambert's fraction for the tanh.
+    # Where the difference would cancel: with the mean of both, and tanh(x/2)/(x/2) by Lambert's fraction.
     square = jnp.where(near, exponent * exponent / 4, 0.0)
     slowing = (10395 + square * (1260 + 21 * square)) / (10395 + square * (4725 + square * (210 + square)))
-    # Slopes divide by the rate's square.
+    # Slopes divide by the square of the rate. Its inverse is one division for all times.
     still = jnp.abs(rate) < jnp.finfo(jnp.result_type(float)).tiny ** 0.5
-    return jnp.where(near, times * (first - spent / 2) * slowing, spent / jnp.where(still, 1.0, rate))
+    return jnp.where(near, times * (more + less) / 2 * slowing, (more - less) * (1 / jnp.where(still, 1.0, rate)))
 
 
 def field(singular_value: Any, variance: Any, first: Any, last: Any) -> tuple[Any, Any]:

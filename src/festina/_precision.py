@@ -26,10 +26,10 @@ def in_double(function: F) -> F:
     def wrapped(*args, **kwargs):
         leaves, form = jax.tree.flatten((args, kwargs))
         if any(isinstance(leaf, Tracer) for leaf in leaves):
-            args, kwargs = jax.tree.unflatten(form, map(_in_present_dtype, leaves))
+            args, kwargs = form.unflatten(map(_in_present_dtype, leaves))
             return function(*args, **kwargs)
         with jax.enable_x64(True), _now():
-            args, kwargs = jax.tree.unflatten(form, map(_unmet, leaves))
+            args, kwargs = form.unflatten(map(_unmet, leaves))
             return to_numpy(function(*args, **kwargs))
 
     return wrapped  # pyright: ignore[reportReturnType]
@@ -61,4 +61,5 @@ def _now() -> Any:
 
 def to_numpy(tree: Any) -> Any:
     """The same tree with NumPy leaves."""
-    return jax.tree.map(lambda leaf: np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf, tree)
+    leaves, form = jax.tree.flatten(tree)
+    return form.unflatten([np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf for leaf in leaves])

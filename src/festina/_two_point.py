@@ -301,6 +301,29 @@ def checked(numbers: dict[str, Any], shown: Mapping[str, str] = MappingProxyType
     return numbers
 
 
+def checked_times(ts: Any, rank: tuple[int, ...]) -> Any:
+    """Times from 0 on, of one of these ranks; traced ones pass untouched."""
+    # Of times that are fine as they come, two bounds say so, NaN included; a third of the time of the whole check.
+    plain = type(ts) is np.ndarray and ts.dtype == float and ts.ndim == 1 and ts.size
+    if plain and np.minimum.reduce(ts) >= 0 and np.maximum.reduce(ts) < np.inf:
+        return ts
+    ts = real_array(ts, "ts", ndim=rank)
+    if not is_traced(ts) and np.any(ts < 0):
+        raise BadInput(f"ts down to {np.min(ts):g}", "ts >= 0", "learning starts at time 0")
+    return ts
+
+
+def check_lengths(ts: Any, curves: Any) -> None:
+    """Time is the last axis of every curve."""
+    for name, curve in zip(Curves._fields, curves, strict=False):
+        if np.shape(curve)[-1:] != np.shape(ts):
+            raise BadInput(
+                f"curves.{name} of shape {np.shape(curve)}, and {np.size(ts)} times in ts",
+                "one entry for every time, along the last axis",
+                "give the times at which the curves were computed",
+            )
+
+
 _TAU = "give a time constant; that of gradient descent is 2/(learning rate) steps"
 _ADVICE = {
     "distance0": "the two points must differ in the layer; give the squared distance |h(x2) − h(x1)|²",

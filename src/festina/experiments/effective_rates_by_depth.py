@@ -1,4 +1,4 @@
-"""The deeper a hidden layer, the faster its encoder; two rates describe the layers just past the middle, not the last.
+"""The deeper a hidden layer, the faster its encoder; two rates describe those from the middle on, not the last.
 
 A network of 20 hidden layers learns two points, and the two rates of the theory are fitted to every layer of it in one
 call, `festina.probe.scan`. All rates here are fitted; the first distances and the slopes are not. Before training the

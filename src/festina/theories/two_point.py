@@ -42,8 +42,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _rotation, _two_point
-from .._errors import BadInput
+from .. import _one_pair, _rotation, _two_point
 from .._linalg import Modes
 from .._noun import is_traced, noun, real_array
 from .._precision import in_double
@@ -305,41 +304,14 @@ def _public(function: Callable[P, T], rank: tuple[int, ...] = (0, 1)) -> Callabl
         evaluate = compiled(*apart, *numbers)
         if "ts" not in apart:
             return evaluate([*apart.values()], values)
-        times = _checked_times(apart["ts"], rank)
-        _check_lengths(times, apart.get("curves", ()))
+        times = _two_point.checked_times(apart["ts"], rank)
+        _two_point.check_lengths(times, apart.get("curves", ()))
         single = np.ndim(times) == 0
         apart["ts"] = times[None] if single else times
         found = evaluate([*apart.values()], values)
         return jax.tree.map(lambda curve: curve[..., 0], found) if single else found
 
     return checked
-
-
-def _checked_times(ts: Any, rank: tuple[int, ...]) -> Any:
-    # Of times that are fine as they come, two bounds say so, NaN included; a third of the time of the whole check.
-    if (
-        type(ts) is np.ndarray
-        and ts.dtype == float
-        and ts.ndim in rank
-        and ts.size
-        and 0 <= ts.min() <= ts.max() < np.inf
-    ):
-        return ts
-    ts = real_array(ts, "ts", ndim=rank)
-    if not is_traced(ts) and np.any(ts < 0):
-        raise BadInput(f"ts down to {np.min(ts):g}", "ts >= 0", "learning starts at time 0")
-    return ts
-
-
-def _check_lengths(ts: Any, curves: Any) -> None:
-    """Time is the last axis of every curve."""
-    for name, curve in zip(Curves._fields, curves, strict=False):
-        if np.shape(curve)[-1:] != np.shape(ts):
-            raise BadInput(
-                f"curves.{name} of shape {np.shape(curve)}, and {np.size(ts)} times in ts",
-                "one entry for every time, along the last axis",
-                "give the times at which the curves were computed",
-            )
 
 
 _states = _public(_two_point.states)
@@ -355,6 +327,9 @@ loss = _public(_two_point.loss, rank=(1,))
 plateau = _public(_two_point.plateau)
 depth_law = _public(_two_point.depth_law)
 law_of_final_distance = _public(_two_point.law_of_final_distance)
+
+
+_START = ("distance0", "output0", "alignment0", "input_gap", "target_gap", "tau_h", "tau_y")
 
 
 def trajectory(
@@ -377,7 +352,13 @@ def trajectory(
     >>> trajectory([0.0, 100.0], **pair, tau_h=2.0, tau_y=2.0).distance.round(6).tolist()
     [0.01, 1.0]
     """
-    return _states(ts, distance0, output0, alignment0, input_gap, target_gap, tau_h, tau_y)
+    values = distance0, output0, alignment0, input_gap, target_gap, tau_h, tau_y
+    times = _two_point.checked_times(ts, (0, 1))
+    if not is_traced(times) and times.ndim == 1 and _two_point.plainly_fine(dict(zip(_START, values, strict=True))):
+        found = _one_pair.curves(times, *values)
+        if found is not None:
+            return found
+    return _states(times, *values)
 
 
 def final_distance(
