@@ -77,8 +77,9 @@ def travel(view: Any, rule: GradientDescent, carry: Any, amount: Any, layout: An
         # Blocks end at multiples of STEPS in the whole run, so that cuts at these change nothing.
         length = jnp.minimum(amount - count, STEPS - (carry.done + count) % STEPS)
         taken, (out, into), *rest = while_within(length, step, start)
-        # Matrix after matrix: all at once would need as much memory again.
-        wide = jax.lax.map(lambda now: now[0] + now[1].T @ now[2], (wide, out, into))
+        # Matrix after matrix, each in its place: all at once would need as much memory again.
+        fold = lambda k, now: now.at[k].set(now[k] + out[k].T @ into[k])  # noqa: E731
+        wide = jax.lax.fori_loop(0, len(wide), fold, wide)
         return count + taken, wide, *rest
 
     single = wide.ndim == 2
