@@ -1,8 +1,8 @@
 """The two-point theory at 6,000 times, against SciPy on the equations as printed, at default tolerances.
 
-Two contestants are ours: `trajectory`, which checks its numbers at each call, and the form for many pairs, compiled. The
-rivals are what research code calls: a stiff solver or one that finds out, told to record every epoch. Rates and start
-are those of the source's default network of twenty layers. What is compared is the distance half way up.
+Two contestants are ours: `trajectory`, which checks its numbers at each call, and the form for many pairs, compiled.
+The rivals are what research code calls: a stiff solver or one that finds out, told to record every epoch. Rates and
+start are those of the source's default network of twenty layers. What is compared is the distance half way up.
 """
 
 from __future__ import annotations
