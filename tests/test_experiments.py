@@ -179,3 +179,16 @@ def test_claims_are_checked():
         fs.Claim("x", 1.0, "<= 2", True, source="paper", expected=False)
     assert not fs.Claim.at_most("x", float("nan"), 1.0).holds
     assert fs.Claim.between("x", 1.0, 0.9, 1.1).holds
+
+
+def test_rows_of_the_settings_that_are_not_printed_are_run_by_name(monkeypatch):
+    from festina.experiments import _two_points, one_law_many_architectures, small_weights_wait
+
+    monkeypatch.setattr(one_law_many_architectures, "WIDE", 1)
+    names = tuple(_two_points.NOT_PRINTED)
+    result = one_law_many_architectures.run(networks=names, units=8, epochs=200, seeds=1)
+    told = " ".join(claim.text for claim in one_law_many_architectures.claims(result))
+    assert all(f"{name}, not printed" in told for name in names)
+    assert one_law_many_architectures.figure(result).axes
+    with pytest.raises(fs.UnknownName, match=r"gain 1\.2"):
+        small_weights_wait.run(more="gain 1.3", units=8)

@@ -288,7 +288,8 @@ class TestCurves:
             ({"pairs": [(0, 1), (2, 2)]}, r"pair \(2, 2\)\n.*two different"),
             ({"pairs": [(0, 1), (-1, 2)]}, r"pair \(-1, 2\)\n.*from 0 on"),
             ({"mean_gap": -np.ones((200, 2))}, "mean_gap down to -1"),
-            ({"loss": np.ones((200, 2))}, r"loss has shape \(200, 2\), for 200 times"),
+            ({"loss": np.ones((200, 2))}, r"loss has shape \(200, 2\)\n.*1 dimension"),
+            ({"loss": np.ones(5)}, r"5 losses, for 200 times\n.*one for every time"),
         ],
     )
     def test_bad_input(self, changed, words):

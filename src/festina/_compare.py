@@ -39,15 +39,12 @@ def compare(theory: Trajectory, trained: Trajectory) -> Comparison:
                 "two trajectories of one task and net",
                 "solve and simulate the same Setup",
             )
-    pairs = [
-        [sorted(pair.split("-")) for pair in t.coordinates["pair"]]
-        for t in (theory, trained)
-        if "pair" in t.coordinates
-    ]
-    if len(pairs) == 2 and pairs[0] != pairs[1]:
+    by_pair = any("pair" in theory.axes[name] for name in names)
+    named = [[str(pair) for pair in t.coordinates.get("pair", ())] for t in (theory, trained)]
+    ends = [[sorted(pair.split("-")) for pair in pairs] for pairs in named]
+    if by_pair and all(named) and ends[0] != ends[1]:
         raise BadInput(
-            f"pairs {', '.join(theory.coordinates['pair'][:4])}, … in theory, and "
-            f"{', '.join(trained.coordinates['pair'][:4])}, … in training",
+            f"pairs {', '.join(named[0][:4])}, … in theory, and {', '.join(named[1][:4])}, … in training",
             "the same pairs of samples in the same order",
             "give both the same pairs=[…]",
         )

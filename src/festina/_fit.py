@@ -262,7 +262,7 @@ def _judged(times: Any, member: Member, found: Found, mean: MeanFit | None, star
     converged = found.converged and bool(varied.any() and np.all(np.abs(found.logs[:2]) < LARGEST_LOG))
     r2 = Curves(*map(float, r2))
     return TwoPointFit(
-        rates=Rates(*(float(np.exp(log) / (times[-1] - times[0])) for log in found.logs[:2])),
+        rates=Rates(*(_rate(log, times) for log in found.logs[:2])),
         log_covariance=log_covariance,
         r2=r2,
         sse=float(errors.sum()),
@@ -280,11 +280,16 @@ def _judged(times: Any, member: Member, found: Found, mean: MeanFit | None, star
     )
 
 
+def _rate(log: float, times: Any) -> float:
+    """From a logarithm in units of the duration, which the search may leave far outside of what it looks at."""
+    return float(np.exp(np.clip(log, -LARGEST_LOG, LARGEST_LOG)) / (times[-1] - times[0]))
+
+
 def _judged_mean(times: Any, curve: Any, found: FoundMean) -> MeanFit:
     errors = np.sum((curve - found.predicted) ** 2)
     variance = errors / curve[0] ** 2 / max(len(times) - 2, 1)
     spread = np.sqrt(variance / found.metric) if found.metric > 0 else np.inf
-    eta = float(np.exp(found.log) / (times[-1] - times[0]))
+    eta = _rate(found.log, times)
     r2 = _explained(curve[None], errors[None])[1]
     return MeanFit(eta, float(eta * spread), float(r2[0]), float(curve[0]), found.converged)
 

@@ -20,6 +20,7 @@ AXES = {
     "mean_gap": ("pair",),
     "loss": (),
 }
+NOISE = 0.05  # of Y and of the largest P, by which P and w may be wrong
 NEEDED = ("distance", "output_distance", "output_alignment")
 CONSTANT = 1e-9  # of the size of a curve
 MEAN_TO_LEARN = 1e-9  # of Y; below it the mean was right from the start
@@ -80,7 +81,7 @@ def recorded(trajectory: Any) -> Recorded:
         do = "give inputs= and targets= to the probe"
         raise BadInput("a trajectory without gaps of inputs and targets", "both", do)
     # The loss of two points, and of no others, is that of their mean and that of their difference.
-    if mean is None and loss is not None and P is not None and w is not None and facts["samples"] == 2:
+    if mean is None and loss is not None and P is not None and w is not None and facts.get("samples") == 2:
         mean = 2 * loss[..., None] - (2 * w + np.asarray(Y) - P) / 4
     seeds = trajectory.coordinates.get("seed", np.arange(len(H))) if "seed" in trajectory.axes["distance"] else None
     seeds = None if seeds is None else [int(seed) for seed in seeds]
@@ -148,6 +149,12 @@ def checked_times(times, start):
     return times, start
 
 
+def beyond_noise(P: Any, w: Any, Y: Any) -> Any:
+    """By how much |P − w| ≤ √(PY) is missed, beyond what noise of P and of w can do; (time, pair), and Y (pair,)."""
+    noise = NOISE * np.maximum(P.max(axis=0), Y)
+    return np.abs(P - w) - np.sqrt(np.maximum(P + noise, 0.0) * np.maximum(Y, 0.0)) - noise
+
+
 def checked_entry(entry: Entry, times: Any, start: int, free_gap: bool) -> tuple[Member, Any] | BadInput:
     """A record from its start on, and that of the mean if there is something to fit; or what is wrong with it."""
     try:
@@ -170,6 +177,10 @@ def checked_entry(entry: Entry, times: Any, start: int, free_gap: bool) -> tuple
         first = dict(zip(("distance0", "output0", "alignment0"), (float(c[0]) for c in later.values()), strict=False))
         shown = {name: f"{curve}[{start}]" for name, curve in zip(first, ("H", "P", "w"), strict=True)}
         X, Y = entry.X, entry.Y
+        if np.ndim(Y) == 0 and np.all(beyond_noise(later["P"][:, None], later["w"][:, None], np.atleast_1d(Y))[0] <= 0):
+            # What noise does to an output along its target is undone, as it is in the theory.
+            bound = np.sqrt(first["output0"] * max(Y, 0.0))
+            first["alignment0"] = first["output0"] - np.clip(first["output0"] - first["alignment0"], -bound, bound)
         numbers = _two_point.checked(
             {**first, "input_gap": X, "target_gap": Y}, {**shown, "input_gap": "X", "target_gap": "Y"}
         )

@@ -52,6 +52,7 @@ def run(
     """
     units, seeds, lr = whole(units, "units"), whole(seeds, "seeds"), positive(lr, "lr")
     epochs, every = whole(epochs, "epochs"), whole(every, "every")
+    more = (more,) if isinstance(more, str) else tuple(more)
     for name in more:
         if name not in NOT_PRINTED_GAINS:
             raise UnknownName.among("gain that is not printed", name, NOT_PRINTED_GAINS)

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from .._errors import BadInput
+from .._fit_records import beyond_noise
 from .._noun import real_array
 from .._points import checked_pairs
 from .._trajectory import Trajectory
 from ._measure import versions
-
-NOISE = 0.05  # of Y and of the largest P, by which curves may be wrong
 
 
 def curves(
@@ -49,7 +48,7 @@ def curves(
         pairs: the numbers of the two samples of every pair; (0, 1), (2, 3), … if they are not given.
 
     All are squared distances, summed over units. As for any two vectors, |P − w| ≤ √(PY): curves that miss
-    this by more than noise of 5% of Y, or of the largest P, are refused.
+    this by more than errors of P and w of 5% of Y, or of the largest P, can do are refused.
     """
     times = real_array(times, "times", ndim=1)
     if not len(times) or (np.diff(times) <= 0).any():
@@ -73,7 +72,9 @@ def curves(
         axes["mean_gap"] = ("time", "pair")
         _need_squares(values["mean_gap"], "mean_gap")
     if loss is not None:
-        values["loss"] = _curve(loss, "loss", len(times), (len(times), 1))[:, 0]
+        values["loss"] = real_array(loss, "loss", ndim=1)
+        if len(values["loss"]) != len(times):
+            raise BadInput(f"{len(values['loss'])} losses, for {len(times)} times", "one for every time", "match them")
         axes["loss"] = ("time",)
         _need_squares(values["loss"], "loss")
     listed = _pairs(pairs, shape[1])
@@ -131,8 +132,7 @@ def _need_squares(values: np.ndarray, name: str) -> None:
 
 
 def _need_an_angle(P: np.ndarray, w: np.ndarray, Y: np.ndarray) -> None:
-    noise = NOISE * np.maximum(P.max(axis=0), Y)
-    over = np.abs(P - w) - np.sqrt((P + noise) * Y) - noise
+    over = beyond_noise(P, w, Y)
     if (over <= 0).all():
         return
     time, pair = np.unravel_index(np.argmax(over), over.shape)

@@ -276,7 +276,8 @@ def torch(
         functions: {name: function (model, x) -> tensor} for activations that are no module.
         select: {layer: index, key or function} for layers that give more than one tensor.
         output: a function of the model's output, if that is more than one tensor.
-        lr: the learning rate; times are then lr × steps, as those of `simulate` and `solve`. None counts steps.
+        lr: the learning rate; times are then lr × steps, as those of `simulate` and `solve`. None counts steps. It is
+            taken at its word: with momentum or a schedule these are not the times of a gradient flow.
 
     Activities are those that leave a module, after its own forward hooks, flattened for each sample. The model runs
     in eval mode, so dropout is off and batch norm uses its running statistics; optimiser steps are counted after the
