@@ -192,3 +192,18 @@ def test_rows_of_the_settings_that_are_not_printed_are_run_by_name(monkeypatch):
     assert one_law_many_architectures.figure(result).axes
     with pytest.raises(fs.UnknownName, match=r"gain 1\.2"):
         small_weights_wait.run(more="gain 1.3", units=8)
+
+
+def test_digits_under_adam_at_a_rate_that_is_too_large_are_reported_not_raised():
+    from festina.experiments import mnist_structure
+
+    small = {**mnist_structure.QUICK, "epochs": 10, "trials": 2}
+    result = mnist_structure.run(**{**small, "rule": "Adam", "lr": 3.0})
+    learned = mnist_structure.claims(result)[-1]
+    assert "until the loss of one of them blows up" in learned.text
+    assert 0 < learned.measured < 10
+    assert not learned.holds
+    assert not learned.expected
+    assert mnist_structure.figure(result).axes
+    with pytest.raises(fs.Diverged):
+        mnist_structure.run(**{**small, "lr": 30.0})

@@ -39,7 +39,12 @@ def trained(
 ) -> tuple[Trajectory, np.ndarray]:
     """A run, observed in all pairs of the digits in `order`, and squared distances (seed, time, row, column)."""
     found = simulate(setup, seeds, observe, pairs=order[PAIRS])
-    return found, square(found["distance"][:, :, layer].astype(float))
+    return found, in_layer(found, layer)
+
+
+def in_layer(found: Trajectory, layer: int) -> np.ndarray:
+    """Squared distances (seed, time, row, column) of a run that observed all pairs."""
+    return square(found["distance"][:, :, layer].astype(float))
 
 
 def square(values: Any) -> np.ndarray:
