@@ -27,17 +27,12 @@ class Points:
     @property
     def names(self) -> np.ndarray:
         """A name for every pair: its two samples."""
-        return np.array([f"{one}-{two}" for one, two in self.pairs])
+        return names_of(self.pairs)
 
     @property
     def facts(self) -> dict[str, Any]:
         """What a trajectory of pairs says about them."""
-        return {
-            "samples": self.samples,
-            "pairs": self.pairs.tolist(),
-            "input_gap": _listed(self.input_gap),
-            "target_gap": _listed(self.target_gap),
-        }
+        return facts_of(self.samples, self.pairs, self.input_gap, self.target_gap)
 
     @property
     def input_gap(self) -> np.ndarray | None:
@@ -48,6 +43,17 @@ class Points:
     def target_gap(self) -> np.ndarray | None:
         """Y of every pair."""
         return None if self.targets is None else gaps(self.targets, self.pairs)
+
+
+def names_of(pairs: Any) -> np.ndarray:
+    """A name for every pair: its two samples."""
+    return np.array([f"{one}-{two}" for one, two in pairs])
+
+
+def facts_of(samples: int, pairs: np.ndarray, input_gap: Any, target_gap: Any) -> dict[str, Any]:
+    """What a trajectory of pairs says about them; gaps may be None."""
+    gaps = {"input_gap": _listed(input_gap), "target_gap": _listed(target_gap)}
+    return {"samples": samples, "pairs": pairs.tolist(), **gaps}
 
 
 def said_of(chosen: Points | None) -> tuple[dict[str, Any], dict[str, Any]]:

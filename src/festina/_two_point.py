@@ -351,8 +351,13 @@ def _check_angle(output: Any, alignment: Any, target_gap: Any, P: str, w: str, Y
     if np.all(over <= 0):
         return
     output, alignment, target_gap = _at_worst(over, output, alignment, target_gap)
-    raise BadInput(
-        f"{w} = {alignment:g} with {P} = {output:g} and {Y} = {target_gap:g}: dy·Δy* = {output - alignment:g}",
+    raise no_angle(output, alignment, target_gap, P, w, Y)
+
+
+def no_angle(output: float, alignment: float, target_gap: float, P: str, w: str, Y: str, where: str = "") -> BadInput:
+    """What is wrong with numbers that no two vectors have; P, w and Y are what the user calls them."""
+    return BadInput(
+        f"{w} = {alignment:g} with {P} = {output:g} and {Y} = {target_gap:g}{where}: dy·Δy* = {output - alignment:g}",
         f"|{P} − {w}| <= √({P} {Y}) = {np.sqrt(output * target_gap):g}, as for any two vectors",
         f"give {w} = |dy|² − dy·(y2 − y1), and squared distances everywhere",
     )

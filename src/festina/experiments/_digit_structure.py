@@ -34,12 +34,9 @@ def sorted_by_digit(digit: Any) -> np.ndarray:
     return np.argsort(digit[:SHOWN], kind="stable")
 
 
-def trained(
-    setup: Setup, seeds: list[int], order: Any, layer: int, observe: Any = OBSERVED
-) -> tuple[Trajectory, np.ndarray]:
-    """A run, observed in all pairs of the digits in `order`, and squared distances (seed, time, row, column)."""
-    found = simulate(setup, seeds, observe, pairs=order[PAIRS])
-    return found, in_layer(found, layer)
+def trained(setup: Setup, seeds: list[int], order: Any, observe: Any = OBSERVED) -> Trajectory:
+    """A run, observed in all pairs of the digits in `order`."""
+    return simulate(setup, seeds, observe, pairs=order[PAIRS])
 
 
 def in_layer(found: Trajectory, layer: int) -> np.ndarray:

@@ -138,18 +138,18 @@ def _on_digits(samples, units, hows, seed):
         )
         for rule, (gain, lr, epochs) in hows.items()
     }  # fmt: skip
-    seen = ("loss", "distance")
-    runs = [_digit_structure.trained(each, [seed], order, DIGIT_LAYERS // 2, seen) for each in setups.values()]
+    runs = [_digit_structure.trained(each, [seed], order, ("loss", "distance")) for each in setups.values()]
+    distances = [_digit_structure.in_layer(run, DIGIT_LAYERS // 2)[0, -1] for run in runs]
     found = xarray.Dataset(
         {
-            "digit_loss": (("rule", "digit_record"), [run["loss"][0] for run, _ in runs]),
-            "digit_distance": (("rule", "row", "column"), [distance[0, -1] for _, distance in runs]),
+            "digit_loss": (("rule", "digit_record"), [run["loss"][0] for run in runs]),
+            "digit_distance": (("rule", "row", "column"), distances),
             "digit_foreseen": (("row", "column"), predicted[THEORY]),
             "digit_correlation": (
                 ("rule", "prediction", "entries"),
                 [
-                    [_digit_structure.correlations(distance[0, -1], each, same) for each in predicted.values()]
-                    for _, distance in runs
+                    [_digit_structure.correlations(distance, each, same) for each in predicted.values()]
+                    for distance in distances
                 ],
             ),
             "digit": ("row", digit[order].astype(int)),

@@ -83,13 +83,13 @@ def run(
     setup = learning_digits(task, units=units, layers=layers, gain=gain, rule=rule, lr=lr, batch=batch, epochs=epochs)
     broken = 0.0
     try:
-        seen, distance = trained(setup, drawn, order, middle)
+        seen = trained(setup, drawn, order)
     except Diverged as error:
         # What Adam does as it was run is a finding; descent that diverges was asked for with too large a rate.
         if rule == "SGD" or not isinstance(error.trajectory, Trajectory) or not len(error.trajectory.times):
             raise
         seen, broken = error.trajectory, error.step / (samples // batch)
-        distance = in_layer(seen, middle)
+    distance = in_layer(seen, middle)
     # The theory starts from what the networks have at the start, on average.
     start = [
         np.asarray(seen[key], float)[:, 0].mean(axis=0) for key in ("distance", "output_distance", "output_alignment")

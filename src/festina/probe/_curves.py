@@ -10,8 +10,9 @@ import numpy as np
 from .._errors import BadInput
 from .._fit_records import beyond_noise
 from .._noun import real_array
-from .._points import checked_pairs
+from .._points import checked_pairs, facts_of, names_of
 from .._trajectory import Trajectory
+from .._two_point import no_angle
 from ._measure import versions
 
 
@@ -83,15 +84,8 @@ def curves(
         values,
         axes,
         "probe.curves",
-        {
-            "samples": len(np.unique(listed)),
-            "pairs": listed.tolist(),
-            "input_gap": X.tolist(),
-            "target_gap": Y.tolist(),
-            "layers": list(layers),
-            "versions": versions(()),
-        },
-        {"layer": np.array(list(layers)), "pair": np.array([f"{one}-{two}" for one, two in listed])},
+        {**facts_of(len(np.unique(listed)), listed, X, Y), "layers": list(layers), "versions": versions(())},
+        {"layer": np.array(list(layers)), "pair": names_of(listed)},
     )
 
 
@@ -136,12 +130,8 @@ def _need_an_angle(P: np.ndarray, w: np.ndarray, Y: np.ndarray) -> None:
     if (over <= 0).all():
         return
     time, pair = np.unravel_index(np.argmax(over), over.shape)
-    raise BadInput(
-        f"output_alignment = {w[time, pair]:g} with output_distance = {P[time, pair]:g} and target_gap = {Y[pair]:g}, "
-        f"at record {time}: dy·Δy* = {P[time, pair] - w[time, pair]:g}",
-        f"|P − w| <= √(P Y) = {np.sqrt(P[time, pair] * Y[pair]):g}, as for any two vectors",
-        "give w = |dy|² − dy·(y2 − y1), and squared distances everywhere",
-    )
+    numbers = P[time, pair], w[time, pair], Y[pair]
+    raise no_angle(*numbers, "output_distance", "output_alignment", "target_gap", f", at record {time}")
 
 
 def _pairs(pairs: Any, count: int) -> np.ndarray:
