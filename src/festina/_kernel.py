@@ -60,8 +60,23 @@ def distance(one: Tangent, other: Tangent, cov_x: Float[Array, "in in"]) -> Floa
     return jnp.where(lives, jnp.maximum(1.0 - cosine, 0.0), 0.0)
 
 
+def relative_change(one: Tangent, other: Tangent, cov_x: Float[Array, "in in"]) -> Float[Array, ""]:
+    """‖K' − K‖/‖K‖: unlike the angle, it sees a kernel that only grows. Infinite where K vanishes and K' does not."""
+    largest = jnp.maximum(_largest(one), _largest(other))
+    first, second = (_scaled(kernel, largest) for kernel in (one, other))
+    begun = overlap(first, first, cov_x)
+    change = begun - 2 * overlap(first, second, cov_x) + overlap(second, second, cov_x)
+    return jnp.sqrt(jnp.where(change > 0, change, 0.0) / jnp.where(change > 0, begun, 1.0))
+
+
 def _unit(kernel: Tangent) -> Tangent:
+    return _scaled(kernel, _largest(kernel))
+
+
+def _scaled(kernel: Tangent, largest: Any) -> Tangent:
     """A multiple of order 1: squares of very small weights' kernels would underflow."""
-    sizes = jnp.max(jnp.abs(kernel.outer), axis=(1, 2)) * jnp.max(jnp.abs(kernel.inner), axis=(1, 2))
-    largest = jnp.max(sizes)
     return Tangent(kernel.outer / jnp.where(largest > 0, largest, 1.0), kernel.inner)
+
+
+def _largest(kernel: Tangent) -> Any:
+    return jnp.max(jnp.max(jnp.abs(kernel.outer), axis=(1, 2)) * jnp.max(jnp.abs(kernel.inner), axis=(1, 2)))

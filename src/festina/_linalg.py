@@ -163,7 +163,7 @@ def input_defect(modes: Modes, cov_x: Any) -> float:
 
 
 def alignment_defect(modes: Modes, weights: Any) -> float:
-    """Largest part of a chain's layers that is not along its modes, relative to the mode's own strength."""
+    """Largest part of a chain's layers that is not along its modes, relative to its layer."""
     return float(chain_bases(modes, weights)[1])
 
 
@@ -185,16 +185,24 @@ def _relative(parts: Any, own: Any, largest: float) -> float:
 def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any, Any]:
     """Layer strengths (layer, mode) of a chain along its modes, its largest relative part that is not, the bases.
 
-    The basis of a hidden layer is where the layers below carry the right vectors; a mode that they
-    do not carry takes what the layers above read.
+    The basis of a hidden layer is where the layers below carry the right vectors; a mode that they hardly carry takes
+    what the layers above read, whose direction is less of rounding.
     """
     weights = [jnp.asarray(w) for w in weights]
     below, above = [jnp.asarray(modes.right)], [jnp.asarray(modes.left)]
+    carried, read = [], []  # of every mode, the weakest strength on the way, relative to its layer
     for w in weights[:-1]:
-        below.append(_normalised(w @ below[-1]))
+        columns, strength = _carried_on(w, below[-1])
+        below.append(columns)
+        carried.append(strength if not carried else jnp.minimum(strength, carried[-1]))
     for w in reversed(weights[1:]):
-        above.append(_normalised(w.T @ above[-1]))
-    hidden = [jnp.where(jnp.any(b != 0, axis=0), b, a) for b, a in zip(below[1:], above[:0:-1], strict=True)]
+        columns, strength = _carried_on(w.T, above[-1])
+        above.append(columns)
+        read.append(strength if not read else jnp.minimum(strength, read[-1]))
+    hidden = [
+        _clearer(b, a, from_below, from_above)
+        for b, a, from_below, from_above in zip(below[1:], above[:0:-1], carried, reversed(read), strict=True)
+    ]
     bases = [below[0], *hidden, above[0]]
     strengths, defects = zip(
         *(_layer_along(w, *pair) for w, pair in zip(weights, pairwise(bases), strict=True)), strict=True
@@ -204,13 +212,27 @@ def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any, Any]:
     return jnp.stack(strengths), jnp.max(jnp.stack([*defects, *overlaps])), tuple(bases)
 
 
+def _carried_on(w: Any, columns: Any) -> tuple[Any, Any]:
+    """Where a layer takes each direction, and how strongly, relative to its norm."""
+    moved, size = w @ columns, jnp.sqrt(jnp.sum(w**2))
+    squares = jnp.sum(moved**2, axis=0)
+    live = squares > 0  # the square root of zero has no slope
+    return _normalised(moved), jnp.where(live, jnp.sqrt(jnp.where(live, squares, 1.0)), 0.0) / jnp.where(size > 0, size, 1.0)
+
+
+def _clearer(below: Any, above: Any, carried: Any, read: Any) -> Any:
+    """Of two estimates of the hidden directions the one less of rounding; signs are those from below."""
+    sign = jnp.where(jnp.sum(below * above, axis=0) < 0, -1.0, 1.0)
+    kept = jnp.any(below != 0, axis=0) & (carried >= 1e-3 * read)
+    return jnp.where(kept | ~jnp.any(above != 0, axis=0), below, sign * above)
+
+
 def _layer_along(w: Any, into: Any, out: Any) -> tuple[Any, Any]:
-    """Strengths b of a layer w ≈ out diag(b) intoᵀ, and the largest rest on either side, relative to b."""
+    """Strengths b of a layer w ≈ out diag(b) intoᵀ, and the largest rest on either side, relative to the layer."""
     strengths = jnp.einsum("om,oi,im->m", out, w, into)
     size = jnp.linalg.norm(w)
-    scale = jnp.maximum(jnp.abs(strengths), jnp.where(size > 0, FAINT * size, 1.0))
     rests = (w @ into - out * strengths, w.T @ out - into * strengths)
-    return strengths, jnp.max(jnp.stack([jnp.linalg.norm(rest, axis=0) / scale for rest in rests]))
+    return strengths, jnp.max(jnp.stack([jnp.linalg.norm(rest, axis=0) for rest in rests])) / jnp.where(size > 0, size, 1.0)
 
 
 def _normalised(columns: Any) -> Any:

@@ -249,9 +249,13 @@ def start(flow: Flow) -> Float[Array, "hidden row"]:
 
 def field(flow: Flow, state: Float[Array, "hidden row"]) -> Float[Array, "hidden row"]:
     """dKᵀ/dt in the gauge of the Cholesky factor."""
+    return state * flow.rates - 0.5 * (state @ state.T) @ state + turning(state) @ state
+
+
+def turning(state: Float[Array, "hidden row"]) -> Float[Array, "hidden hidden"]:
+    """The antisymmetric rate at which this gauge turns the hidden units."""
     gram = state @ state.T
-    gauge = jnp.tril(gram, -1) + 0.5 * jnp.diag(jnp.diagonal(gram))
-    return state * flow.rates - gauge @ state
+    return 0.5 * (jnp.triu(gram, 1) - jnp.tril(gram, -1))
 
 
 def factors(flow: Flow, states: Float[Array, "*time hidden row"]) -> tuple[Any, Any]:

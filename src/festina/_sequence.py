@@ -126,13 +126,13 @@ def trained(setup: Setup, observe: str | Iterable[str] | None, train: Callable[.
 
 def solved(setup: Setup, asked: tuple[str, ...], seed: int, solve: Callable[..., Trajectory]) -> Trajectory:
     """Every stage solved from the weights that the one before ends with."""
-    done, parts, init = stages(setup), [], setup.init
+    done, parts, init, carried = stages(setup), [], setup.init, None
     own = [name for name in asked if name not in ("task_loss", FORGETTING)]
     for stage in done:
-        part = solve(stage.setup.replace(init=init), own)
+        part = solve(stage.setup.replace(init=init), own, carried)
         parts.append(part)
         if stage.hands_on:
-            init = Given(_handed_on(part, len(parts)))
+            init, carried = Given(_handed_on(part, len(parts))), part.end_error()
     shared = [name for name in parts[0] if all(name in part for part in parts)]
     if "map" in shared and _observables.OBSERVABLES["map"].lacks(setup):
         shared.remove("map")
@@ -183,7 +183,9 @@ def _joined(
     own = {"setup": functools.partial(to_spec, setup), "note": "; ".join(notes)}
     if numbered:
         weakest = max((fact["kind"] for fact in facts), key=KINDS.index)
+        errors = [functools.partial(part._fact, "error") for part in parts]
         own |= {"assumptions": numbered, "exact": weakest == "exact", "kind": weakest}
+        own["error"] = lambda: max(error() for error in errors)
     if "seconds" in facts[0]:
         seconds = sum(fact["seconds"] for fact in facts)
         own |= {"seconds": seconds, "interrupted": any(fact["interrupted"] for fact in facts)}

@@ -1,9 +1,10 @@
 """solve() and covering(): which theory holds here, and what it predicts.
 
-The rule of choice: theories whose measured assumptions all hold come first; among them exact ones
-before reductions before limits; then the one with more assumptions, since it says more, before the one with
-fewer; then by name. `covering` lists all in this order, those that do not hold sorted by how many
-assumptions fail; theories whose first assumption fails, the kind of network, come last.
+The rule of choice: theories whose measured assumptions all hold, their error among them, come first; among them exact
+ones before reductions before limits; then the one with the smaller error, by orders of magnitude; then the one with
+more assumptions, since it says more, before the one with fewer; then by name. `covering` lists all in this order,
+those that do not hold sorted by how many assumptions fail; theories whose first assumption fails, the kind of
+network, come last.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ from ._observables import OBSERVABLES, compared, view_of
 from ._points import Points, said_of
 from ._precision import in_double, to_numpy
 from ._run import Lanes
-from ._setup import Setup, TaskSequence, concrete
+from ._setup import Discrete, Setup, TaskSequence, concrete
 from ._simulate import axis_names
 from ._spec import to_spec
 from ._trajectory import Trajectory
 from ._version import __version__
+from .theories._certificate import certificate, steps
+from .theories._stated_error import CLEAR, StatedError, has_path, stated_error
 from .theories.base import Assumption, Theory
 
 CHUNK = 64  # times of a closed form that are evaluated together: their states stay in cache
@@ -41,6 +44,7 @@ class Coverage:
 
     theory: Theory
     assumptions: tuple[Assumption, ...]
+    stated: StatedError | None = None  # once all other assumptions are known to hold
 
     @property
     def name(self) -> str:
@@ -62,7 +66,15 @@ class Coverage:
     def rank(self) -> tuple[Any, ...]:
         # Of another kind of network the other assumptions are not measured, so their number says nothing.
         other_kind = bool(self.assumptions) and not self.assumptions[0].holds
-        return other_kind, len(self.failed), _sequence.KINDS.index(self.theory.kind), -len(self.assumptions), self.name
+        kind = _sequence.KINDS.index(self.theory.kind)
+        return other_kind, len(self.failed), kind, self.magnitude, -len(self.assumptions), self.name
+
+    @property
+    def magnitude(self) -> float:
+        """The order of magnitude of the error; all that no flow resolves are one."""
+        if self.stated is None or not self.holds:
+            return 0.0
+        return max(0.0, np.ceil(np.log10(self.stated.value / CLEAR)))
 
 
 class Covering(SequenceOfEntries):
@@ -112,7 +124,7 @@ def covering(setup: Setup, *, seed: int = 0) -> Covering:
     concrete(setup, "covering")
     if isinstance(setup.task, TaskSequence) or setup.net.switches:
         setup = _sequence.stages(setup)[0].setup
-    return Covering(_measured(member(), setup, seed) for member in members().values())
+    return Covering(_certified(_measured(member(), setup, seed), setup, seed) for member in members().values())
 
 
 def solve(
@@ -139,9 +151,16 @@ def solve(
     if isinstance(setup.task, TaskSequence) or setup.net.switches:
         compared(setup, (), pairs)  # no observable of pairs outlasts a change of task or net
         return _sequence.solved(
-            setup, asked, seed, lambda stage, names: solve(stage, theory, observe=names, seed=seed, strict=strict)
+            setup, asked, seed, lambda stage, names, carried: _solved(stage, theory, names, None, seed, strict, carried)
         )
-    entry = _chosen(setup, theory, seed, strict)
+    return _solved(setup, theory, asked, pairs, seed, strict)
+
+
+def _solved(
+    setup: Setup, theory: Any, asked: tuple[str, ...], pairs: Any, seed: int, strict: bool, carried: Any = None
+) -> Trajectory:
+    """One task; `carried` is the shift of its first weights by errors of the tasks before it."""
+    entry = _chosen(setup, theory, seed, strict, carried)
     member = entry.theory
     times = np.asarray(setup.times)
     names = tuple(n for n in member.readouts if n not in OBSERVABLES or not OBSERVABLES[n].lacks(setup))
@@ -172,12 +191,14 @@ def solve(
             "kind": member.kind,
             "reference": dict(member.reference),
             "assumptions": [dataclasses.asdict(a) for a in entry.assumptions],
+            "error": functools.partial(_error, entry, setup, seed),
             "note": functools.partial(_note, entry, setup, seed),
             **more_facts,
         },
         axis_names(setup.bound()) | more_names,
     )
     trajectory.end_weights = lambda: _end_weights(member, constants(), times[-1:])
+    trajectory.end_error = lambda: _end_error(entry, setup, seed, carried)
     return trajectory
 
 
@@ -209,20 +230,32 @@ def _read_off(theory: Theory, name: str, constants: Any, view: Any, times: Any) 
 def _note(entry: Coverage, setup: Setup, seed: int) -> str:
     """What fails, and what a user must know although nothing does."""
     outside = "outside its assumptions: " + "; ".join(map(str, entry.failed)) if entry.failed else ""
-    return "; ".join(filter(None, (outside, *(entry.theory.remarks(setup, seed) if entry.usable else ()))))
+    rounded = "" if entry.stated is None else entry.stated.note
+    return "; ".join(filter(None, (outside, rounded, *(entry.theory.remarks(setup, seed) if entry.usable else ()))))
 
 
-def _chosen(setup: Setup, theory: Any, seed: int, strict: bool) -> Coverage:
+def _error(entry: Coverage, setup: Setup, seed: int) -> float:
+    """The relative error of the answer against training by the setup's rule; NaN where the theory does not apply."""
+    if not entry.usable:
+        return np.nan
+    stated = entry.stated or stated_error(entry.theory, setup, seed, entry.assumptions)
+    if not isinstance(setup.rule, Discrete) or not has_path(entry.theory):
+        return stated.value
+    return stated.value + steps(entry.theory, setup, seed).error
+
+
+def _chosen(setup: Setup, theory: Any, seed: int, strict: bool, carried: Any) -> Coverage:
     if theory is None:
-        ranked = covering(setup, seed=seed)
-        if not ranked[0].holds:
+        best = _best(setup, seed, carried)
+        if best is None:
+            ranked = covering(setup, seed=seed)
             raise NoTheory(
                 "no theory covers this setup; the nearest first:\n" + repr(ranked),
                 "every assumption of one theory",
                 f"change the setup so that {ranked[0].failed[0].statement}, or train it with simulate",
             )
-        return ranked[0]
-    entry = coverage(setup, theory, seed=seed)
+        return best
+    entry = _certified(_measured(_instance(theory), setup, seed), setup, seed, carried)
     if strict and not entry.usable:
         failed = "\n".join(f"    {a.statement} — {a}" for a in entry.failed)
         raise NoTheory(
@@ -232,6 +265,22 @@ def _chosen(setup: Setup, theory: Any, seed: int, strict: bool) -> Coverage:
             "rules.GradientFlow(), or pass strict=False to see how wrong it is",
         )
     return entry
+
+
+def _best(setup: Setup, seed: int, carried: Any) -> Coverage | None:
+    """The first of `covering`; errors are measured only as far as they decide."""
+    ranked = [entry for entry in Covering(_measured(member(), setup, seed) for member in members().values())]
+    for kind in _sequence.KINDS:
+        found = []
+        for entry in ranked:
+            if entry.holds and entry.theory.kind == kind:
+                entry = _certified(entry, setup, seed, carried)
+                if entry.holds and entry.magnitude == 0:
+                    return entry
+                found.append(entry)
+        if any(entry.holds for entry in found):
+            return Covering(found)[0]
+    return None
 
 
 def _instance(theory: Any) -> Theory:
@@ -249,11 +298,19 @@ def _instance(theory: Any) -> Theory:
 
 def coverage(setup: Setup, theory: Any, *, seed: int = 0) -> Coverage:
     """One theory, by name, class or instance, against a setup."""
-    return _measured(_instance(theory), setup, seed)
+    return _certified(_measured(_instance(theory), setup, seed), setup, seed)
 
 
 def _measured(theory: Theory, setup: Setup, seed: int) -> Coverage:
     return Coverage(theory, theory.assumptions(setup, seed))
+
+
+def _certified(entry: Coverage, setup: Setup, seed: int, carried: Any = None) -> Coverage:
+    """With the error that its answer has, if nothing else speaks against the theory."""
+    if not entry.holds:
+        return entry
+    stated = stated_error(entry.theory, setup, seed, entry.assumptions, carried)
+    return dataclasses.replace(entry, assumptions=(*entry.assumptions, stated.assumption), stated=stated)
 
 
 def _constants(theory: Theory, setup: Setup, seed: int) -> Any:
@@ -304,3 +361,10 @@ def _evaluated(
 def _end_weights(theory: Theory, constants: Any, last: Any) -> Any:
     layers = theory.weights(constants, theory.states(constants, last))
     return None if layers is None else [layer[0] for layer in layers]
+
+
+def _end_error(entry: Coverage, setup: Setup, seed: int, carried: Any) -> Any:
+    """The shift of the last weights by the error of the answer; None where it is as large as they are."""
+    if entry.stated is None or not entry.stated.value <= entry.theory.tolerated or not has_path(entry.theory):
+        return None
+    return certificate(entry.theory, setup, seed, carried=carried).end

@@ -40,6 +40,7 @@ class Trajectory(Mapping):
         self.coordinates = {name: np.asarray(value) for name, value in (coordinates or {}).items()}
         self._values: dict[str, Any] = dict(values)  # arrays, or functions that make them
         self.end_weights: Any = None  # a function that gives the layers at the last time, where they are known
+        self.end_error: Any = None  # a function that gives the shift of these layers by the error of a theory
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -85,6 +86,8 @@ class Trajectory(Mapping):
     def __repr__(self) -> str:
         lines = [f"Trajectory from {self.source}, {len(self.times)} times {self.times[0]:g} … {self.times[-1]:g}"]
         lines += [f"  {name:<16} ({', '.join(self.axes[name])})" for name in self]
+        error = self._fact("error")
+        lines += [] if error is None else [f"  error: {error:.2g} of the answer, against gradient flow"]
         lines += [f"  {key}: {fact}" for key in ("note", "interrupted") if (fact := self._fact(key))]
         return "\n".join(lines)
 

@@ -64,6 +64,14 @@ def grown(constants: LinearConstants, layer_strengths: Any) -> tuple[Any, ...]:
     )
 
 
+def growth_along_modes(modes: Modes, strengths: Any, depth: int) -> Any:
+    """A bound on −H of balanced layers (any two layers), time first: (D − 1) |W|^(D−2) |Σʸˣ − MΣˣ|."""
+    error = jnp.max(jnp.abs(modes.singular_values - modes.variances * strengths), axis=-1)
+    if depth <= 2:
+        return (depth - 1) * error
+    return (depth - 1) * jnp.max(jnp.abs(strengths), axis=-1) ** ((depth - 2) / depth) * error
+
+
 def kernel_distances(constants: Any, layers: Any) -> Any:
     """Distance of the tangent kernel of `layers`, time first, from that of the start, `constants.weights`."""
     begun = _kernel.tangent(constants.weights)
@@ -152,13 +160,14 @@ def linear_assumptions(setup: Setup, modes: Modes, fastest_rate: Callable[[], fl
         "Σˣ is diagonal in the right singular vectors of Σʸˣ",
         input_defect(modes, setup.task.cov_x),
         1e-6,
+        defect=True,
     )
     return (*smooth_training(setup, fastest_rate), shared)
 
 
 def aligned_assumption(defect: float) -> Assumption:
     return Assumption.at_most(
-        "aligned", "each layer is diagonal between bases shared with its neighbours", defect, 1e-6
+        "aligned", "each layer is diagonal between bases shared with its neighbours", defect, 1e-6, defect=True
     )
 
 

@@ -43,6 +43,7 @@ from ._linear import (
     aligned_assumption,
     chain_assumption,
     grown,
+    growth_along_modes,
     horizon_assumption,
     linear_assumptions,
     linear_constants,
@@ -148,7 +149,7 @@ class AlignedModes(Theory):
             *linear_assumptions(setup, modes, fastest_rate),
             aligned_assumption(alignment_defect(modes, weights)),
             Assumption.at_most(
-                "balanced", "all layers of a mode have one strength", balance_defect(modes, weights), 1e-6
+                "balanced", "all layers of a mode have one strength", balance_defect(modes, weights), 1e-6, defect=True
             ),
             horizon_assumption(setup, fastest_rate()),
         )
@@ -171,6 +172,9 @@ class AlignedModes(Theory):
 
     def weights(self, constants, states):
         return _layers(constants, states)
+
+    def fastest_growth(self, constants, states):
+        return growth_along_modes(constants.modes, states, constants.depth)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         return lost_from_the_start(setup, seed)

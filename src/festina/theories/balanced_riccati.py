@@ -68,12 +68,16 @@ def _map(constants: RiccatiConstants, states: Any) -> Any:
 
 
 def _loss(constants: RiccatiConstants, states: Any) -> Any:
-    # In the singular vectors of the target, where it is diagonal: two products less.
+    return constants.floor + 0.5 * constants.variance * jnp.sum(_missing(constants, states) ** 2, axis=(-1, -2))
+
+
+def _missing(constants: RiccatiConstants, states: Any) -> Any:
+    """What the map lacks, in the singular vectors of the target, where that is diagonal: two products less."""
     first, last = _riccati.factors(constants.flow, states)
     seen = jnp.swapaxes(last, -1, -2) @ first
     values = constants.flow.singular_values
     target = jnp.zeros(seen.shape[-2:], seen.dtype).at[jnp.arange(len(values)), jnp.arange(len(values))].set(values)
-    return constants.floor + 0.5 * constants.variance * jnp.sum((seen - target) ** 2, axis=(-1, -2))
+    return target - seen
 
 
 def _layers(constants: RiccatiConstants, states: Any) -> tuple[Any, Any]:
@@ -115,12 +119,13 @@ class BalancedRiccati(Theory):
         return (
             *net,
             *smooth_training(setup, lambda: fastest),
-            Assumption.at_most("white input", f"Σˣ = κI (nearest κ = {variance:.4g})", white, 1e-9),
+            Assumption.at_most("white input", f"Σˣ = κI (nearest κ = {variance:.4g})", white, 1e-9, defect=True),
             Assumption.at_most(
                 "balanced",
                 f"W₂ᵀW₂ − W₁W₁ᵀ = λI (fitted λ = {lam:.4g}), residual relative to the layers",
                 residual / max(sum(sizes), np.finfo(float).tiny),
                 1e-9,
+                defect=True,
             ),
             horizon_assumption(setup, fastest),
         )
@@ -149,6 +154,12 @@ class BalancedRiccati(Theory):
 
     def weights(self, constants, states):
         return _layers(constants, states)
+
+    def fastest_growth(self, constants, states):
+        return constants.variance * jnp.sqrt(jnp.sum(_missing(constants, states) ** 2, axis=(-1, -2)))
+
+    def turning(self, constants, state):
+        return constants.variance * _riccati.turning(state)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         flow = self.constants(setup, seed).flow

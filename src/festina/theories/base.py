@@ -13,6 +13,8 @@ To add a theory, add one file to this folder with one final class that gives, in
 - `readouts`: the observables, each from constants and states;
 - `weights(constants, states)`: layers of a network in these states, if the theory knows them; they are
   handed on where tasks follow each other;
+- `path(constants, states)`, if these layers are not what the theory answers: a path of all weights along which its
+  error is measured. `theories._certificate` says how; a theory without a path is compared with the flow itself;
 - `approach`: the knob that makes training agree with it, and the rate;
 - `remarks(setup, seed)`: what a user must know although every assumption holds.
 
@@ -40,7 +42,8 @@ class Assumption:
     """One condition of a theory, measured on a setup.
 
     One that is `advisory` keeps a theory from being chosen, but not from being asked for by name: it says how
-    near a limit is.
+    near a limit is. The number of a `defect` is 0 where the theory is exact, and relative: what it becomes by the last
+    time is the error of the answer.
     """
 
     name: str
@@ -49,11 +52,21 @@ class Assumption:
     needed: str
     holds: bool
     advisory: bool = False
+    defect: bool = False
 
     @classmethod
-    def at_most(cls, name: str, statement: str, measured: float, bound: float, *, advisory: bool = False) -> Assumption:
+    def at_most(
+        cls,
+        name: str,
+        statement: str,
+        measured: float,
+        bound: float,
+        *,
+        advisory: bool = False,
+        defect: bool = False,
+    ) -> Assumption:
         """Holds if the measured number does not exceed the bound; NaN does not hold."""
-        return cls(name, statement, float(measured), f"<= {bound:g}", bool(measured <= bound), advisory)
+        return cls(name, statement, float(measured), f"<= {bound:g}", bool(measured <= bound), advisory, defect)
 
     @classmethod
     def that(cls, name: str, statement: str, holds: bool, measured: str, needed: str) -> Assumption:
@@ -89,6 +102,7 @@ class Theory(abc.ABC):
     readouts: ClassVar[Mapping[str, Readout]]
     approach: ClassVar[Approach]
     kind: ClassVar[str] = "exact"
+    tolerated: ClassVar[float] = 1e-3  # relative error of an answer that is given
 
     @property
     def exact(self) -> bool:
@@ -132,6 +146,22 @@ class Theory(abc.ABC):
         """Layers of a network in these states, up to a rotation of its hidden units; None if unknown."""
         return None
 
+    def path(self, constants: Any, states: Any) -> Any:
+        """Weights of the whole network in these states, on which its error is measured; None if unknown."""
+        return self.weights(constants, states)
+
+    def error(self, setup: Setup, seed: int) -> float | None:
+        """The relative error of the answer, where the theory knows it better than its path tells; else None."""
+        return None
+
+    def fastest_growth(self, constants: Any, states: Any) -> Any:
+        """A bound on the rate at which any error of the weights can grow, time first; None if none is known."""
+        return None
+
+    def turning(self, constants: Any, state: Any) -> Any:
+        """The rate, (hidden, hidden), at which the hidden units of `path` turn against those of the flow; None: never."""
+        return None
+
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         """What a user must know although every assumption holds."""
         return ()
@@ -162,6 +192,7 @@ class Limit(Theory):
     """
 
     kind: ClassVar[str] = "limit"
+    tolerated: ClassVar[float] = 0.05
 
     @abc.abstractmethod
     def turned(self, value: float) -> Setup:

@@ -30,6 +30,7 @@ Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖².
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax.numpy as jnp
@@ -45,7 +46,7 @@ from .._race import race
 from .._race_start import drawn
 from .._setup import Setup
 from ._gated import fastest_gated_rate, learned_rate, listed_paths_assumptions
-from ._linear import aligned_assumption, horizon_assumption
+from ._linear import aligned_assumption, growth_along_modes, horizon_assumption
 from ._race_maps import PathModes, path_modes, path_readouts
 from .base import Approach, Assumption, Theory, smooth_training
 
@@ -140,7 +141,7 @@ class DisjointPathways(Theory):
         shared = len(used) - len(set(used))
         own_edges = Assumption.at_most("own edges", "no edge is shared by two open paths", shared, 0)
         together = Assumption.at_most(
-            "never together", "no two paths that write the same outputs are open together", _together(setup), 1e-6
+            "never together", "no two paths that write the same outputs are open together", _together(setup), 1e-6, defect=True
         )
         if shared or not together.holds:
             return *listed, own_edges, together
@@ -158,10 +159,11 @@ class DisjointPathways(Theory):
                 "Σˣ of every path is diagonal in the right singular vectors of its Σʸˣ",
                 max(input_defect(modes, found.moments.cov_x[p, p]) for p, modes in zip(found.open, own, strict=True)),
                 1e-6,
+                defect=True,
             ),
             aligned_assumption(max(map(alignment_defect, own, layers))),
             Assumption.at_most(
-                "balanced", "all layers of a mode have one strength", max(map(balance_defect, own, layers)), 1e-6
+                "balanced", "all layers of a mode have one strength", max(map(balance_defect, own, layers)), 1e-6, defect=True
             ),
             horizon_assumption(setup, learned_rate(setup)),
         )
@@ -198,6 +200,10 @@ class DisjointPathways(Theory):
             return _chain.strength(numbers[0], numbers[1], numbers[2], numbers[3], len(edges))
 
         return tuple(map(each, constants.own, self.start(constants), constants.paths))
+
+    def fastest_growth(self, constants, states):
+        each = (growth_along_modes(*path) for path in zip(constants.own, states, map(len, constants.paths), strict=True))
+        return functools.reduce(jnp.maximum, each)
 
     def weights(self, constants, states):
         found = [jnp.asarray(w) for w in constants.weights]

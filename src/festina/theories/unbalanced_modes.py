@@ -28,7 +28,14 @@ from .. import _pair
 from .._linalg import chain_bases
 from .._noun import noun
 from .._setup import Setup
-from ._linear import AlignedLayers, aligned_assumption, horizon_assumption, linear_assumptions, two_layer_assumptions
+from ._linear import (
+    AlignedLayers,
+    aligned_assumption,
+    growth_along_modes,
+    horizon_assumption,
+    linear_assumptions,
+    two_layer_assumptions,
+)
 from .base import Approach, Assumption, Theory
 
 __all__ = ["UnbalancedModes"]
@@ -78,3 +85,6 @@ class UnbalancedModes(AlignedLayers, Theory):
         modes = constants.modes
         pair = _pair.weights(times[:, None], modes.singular_values, modes.variances, *self.start(constants))
         return jnp.stack(pair, axis=1)
+
+    def fastest_growth(self, constants, states):
+        return growth_along_modes(constants.modes, jnp.prod(states, axis=1), 2)

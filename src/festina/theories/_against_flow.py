@@ -1,0 +1,49 @@
+"""The error of a theory that knows no weights: its answer beside gradient flow, integrated."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from .. import _objective
+from .._precision import to_numpy
+from .._setup import Setup
+from ._certificate import time_grid
+from ._landscape import Landscape
+
+TIMES = 48
+RTOL = 1e-8
+
+
+def difference(theory: Any, setup: Setup, seed: int) -> float:
+    """The largest difference between answer and flow, relative to the largest answer."""
+    bound, weights = setup.bound(), setup.weights(seed)
+    last = float(np.max(setup.times))
+    times = time_grid(last, last * 1e-3, TIMES)
+    with jax.enable_x64(True):
+        landscape = Landscape(bound.net, _objective.evidence(bound.net, bound.task), weights)
+        begun = landscape.flat(weights)
+        flow = solve_ivp(
+            lambda _, flat: landscape.at(flat).downhill,
+            (0.0, last),
+            begun,
+            method="DOP853",
+            t_eval=np.unique(times),
+            rtol=RTOL,
+            atol=RTOL * 1e-4 * float(np.sqrt(np.mean(begun**2))),
+        )
+        reached = [landscape.at(flat).answer for flat in flow.y.T]
+        answers = _answers(theory, "map" if bound.net.linear else "outputs", to_numpy(theory.constants(setup, seed)), times)
+    said = np.asarray(answers)[np.unique(times, return_index=True)[1]]
+    wrong = np.max(landscape.lengths(said - np.stack(reached)), axis=1)
+    scale = np.max(landscape.lengths(said), axis=1)
+    return float(np.max(wrong / np.where(scale > 0, scale, 1.0)))
+
+
+@functools.partial(jax.jit, static_argnames=("theory", "answer"))
+def _answers(theory: Any, answer: str, constants: Any, times: Any) -> Any:
+    return theory.readouts[answer].read(constants, theory.states(constants, times))

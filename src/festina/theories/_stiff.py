@@ -1,0 +1,90 @@
+"""A linear equation dδ/dt = Aδ + r with symmetric A over one step: fast decay costs little, growth is resolved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+Operator = Callable[[np.ndarray], np.ndarray]
+
+GROWN = 0.3  # exponent by which a direction may grow in one step
+STIFF = 300.0  # rate × step from which a step is implicit
+SAFE = 1.5  # on a rate from few products
+PRODUCTS = 10  # with which the extreme rates of an operator are measured
+MOST_STEPS = 400  # a stretch that needs more has grown by more than float64 holds
+
+
+def extreme_rates(operator: Operator, size: int, rng: np.random.Generator) -> tuple[float, float]:
+    """The fastest decay and the fastest growth of dδ/dt = Aδ, both at least 0: Lanczos' iteration."""
+    basis = [rng.normal(size=size)]
+    basis[0] /= np.linalg.norm(basis[0])
+    diagonal, beside = [], []
+    for _ in range(min(PRODUCTS, size)):
+        image = operator(basis[-1])
+        diagonal.append(float(image @ basis[-1]))
+        for _ in range(2):  # once loses digits
+            image = image - np.stack(basis).T @ (np.stack(basis) @ image)
+        length = float(np.linalg.norm(image))
+        if not length > 1e-12 * max(map(abs, diagonal)):
+            break
+        beside.append(length)
+        basis.append(image / length)
+    count = len(diagonal)
+    found = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(beside[: count - 1], 1) + np.diag(beside[: count - 1], -1))
+    return max(-float(found[0]), 0.0), max(float(found[-1]), 0.0)
+
+
+def advanced(
+    operator: Operator, source: np.ndarray, delta: np.ndarray, duration: float, decay: float, growth: float
+) -> np.ndarray:
+    """δ after `duration`; infinite if it has grown beyond all bounds."""
+    count = max(1, math.ceil(growth * duration / GROWN))
+    if count > MOST_STEPS:
+        return np.full_like(delta, np.inf)
+    step = duration / count
+    one = _explicit if SAFE * max(decay, growth) * step <= STIFF else _implicit
+    for _ in range(count):
+        delta = one(operator, source, delta, step, SAFE * max(decay, growth))
+    return delta
+
+
+def _explicit(operator: Operator, source: np.ndarray, delta: np.ndarray, step: float, rate: float) -> np.ndarray:
+    """Runge-Kutta-Legendre of second order [meyer2014, eqs. 16 to 21]: s stages are stable up to rate × step = (s² + s − 2)/2."""
+    stages = max(3, math.ceil((math.sqrt(9 + 8 * rate * step) - 1) / 2))
+    share = [1 / 3, 1 / 3, *((j * j + j - 2) / (2 * j * (j + 1)) for j in range(2, stages + 1))]
+    first = 4 / (stages**2 + stages - 2)
+    begun = operator(delta) + source
+    before, now = delta, delta + share[1] * first * step * begun
+    for j in range(2, stages + 1):
+        along = (2 * j - 1) / j * share[j] / share[j - 1]
+        back = -(j - 1) / j * share[j] / share[j - 2]
+        moved = first * step * along * (operator(now) + source - (1 - share[j - 1]) * begun)
+        before, now = now, along * now + back * before + (1 - along - back) * delta + moved
+    return now
+
+
+def _implicit(operator: Operator, source: np.ndarray, delta: np.ndarray, step: float, rate: float) -> np.ndarray:
+    """Two implicit stages of second order [alexander1977, eq. 5]: what decays fast is gone after one step."""
+    share = (1 - math.sqrt(0.5)) * step
+    first = _solved(operator, delta + share * source, delta, share)
+    slope = (first - delta) / share
+    return _solved(operator, delta + (step - share) * slope + share * source, first, share)
+
+
+def _solved(operator: Operator, wanted: np.ndarray, guess: np.ndarray, share: float) -> np.ndarray:
+    """(1 − share·A) δ = wanted by conjugate gradients; share × growth is below 1, so that the matrix is positive."""
+    found = guess
+    rest = wanted - found + share * operator(found)
+    along, square = rest, float(rest @ rest)
+    enough = 1e-8 * float(wanted @ wanted)
+    for _ in range(80):
+        if not square > enough:
+            break
+        image = along - share * operator(along)
+        far = square / float(along @ image)
+        found, rest = found + far * along, rest - far * image
+        square, last = float(rest @ rest), square
+        along = rest + square / last * along
+    return found

@@ -1,0 +1,212 @@
+"""Random setups on both sides of every assumption's bound, and gradient flow to judge answers by.
+
+Shapes are few, so that few programs are compiled; everything else is drawn: spectra (equal, nearly equal, wide),
+starts (tiny, huge, near saddles, rounded to float32), defects of every size, horizons, real data.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from scipy.integrate import solve_ivp
+from sklearn.datasets import load_iris
+
+import festina as fs
+
+DEPTHS = {2: (4,), 3: (4, 4)}
+D_IN, D_OUT = 3, 3
+
+
+def orthogonal(rng, n, k):
+    return np.linalg.qr(rng.normal(size=(n, n)))[0][:, :k]
+
+
+def spectrum(rng, count=3):
+    """Singular values: spread, equal, nearly equal, or with a zero."""
+    values = np.sort(10 ** rng.uniform(-1, 0.7, size=count))[::-1]
+    kind = rng.integers(5)
+    if kind == 0:
+        values[1] = values[0]
+    if kind == 1:
+        values[1] = values[0] * (1 - 10 ** rng.uniform(-12, -3))
+    if kind == 2:
+        values[-1] = 0.0
+    return values
+
+
+def defect(rng):
+    """Nothing, or anything from rounding to a per cent."""
+    return 0.0 if rng.random() < 0.25 else 10 ** rng.uniform(-16, -2)
+
+
+def task_of(rng, values, variances=None, miss=0.0):
+    """Moments with these singular values; inputs white, or with these variances along the modes, up to a defect."""
+    left, right = orthogonal(rng, D_OUT, len(values)), orthogonal(rng, D_IN, len(values))
+    if variances is None:
+        cov_x = np.eye(D_IN) * 10 ** rng.uniform(-0.5, 0.5)
+    else:
+        cov_x = (right * variances) @ right.T
+    root = np.linalg.cholesky(cov_x + miss * np.trace(cov_x) * _symmetric(rng, D_IN))
+    x = np.sqrt(D_IN) * root.T  # its second moment is cov_x
+    target = (left * values) @ right.T @ np.linalg.inv(x.T @ x / D_IN)
+    return fs.tasks.from_arrays(x, x @ target.T), left, right
+
+
+def _symmetric(rng, n):
+    noise = rng.normal(size=(n, n))
+    return 0.1 * (noise + noise.T) / n
+
+
+def horizon(rng, values):
+    """Between a fraction of the fastest time constant and many of the slowest."""
+    return float(10 ** rng.uniform(-1, 2.2) / max(values.max(), 1e-3))
+
+
+def shaken(rng, weights):
+    """The weights with a relative defect, or stored in float32."""
+    if rng.random() < 0.15:
+        return [w.astype(np.float32).astype(float) for w in weights]
+    size = defect(rng)
+    return [w + size * np.abs(w).max() * rng.normal(size=w.shape) for w in weights]
+
+
+def aligned(rng):
+    """Layers along the modes: of one strength, of two, of any sign, some at zero."""
+    depth, values = int(rng.choice([2, 3])), spectrum(rng)
+    variances = 10 ** rng.uniform(-0.7, 0.7, size=3)
+    task, left, right = task_of(rng, values, variances, miss=defect(rng) * (rng.random() < 0.3))
+    strengths = 10 ** rng.uniform(-5, 0.3) * 10 ** rng.uniform(-0.5, 0.5, size=3) * np.ones((depth, 1))
+    if rng.random() < 0.5:  # layers of their own strengths
+        strengths = strengths * 10 ** rng.uniform(-1, 1, size=(depth, 3)) ** (rng.random() < 0.7)
+    strengths = strengths * np.where(rng.random((depth, 3)) < 0.1, -1, 1) * (rng.random(3) > 0.07)
+    bases = [right, *(orthogonal(rng, width, 3) for width in DEPTHS[depth]), left]
+    weights = [(bases[k + 1] * strengths[k]) @ bases[k].T for k in range(depth)]
+    return _setup(rng, task, DEPTHS[depth], shaken(rng, weights), values)
+
+
+def balanced(rng):
+    """λ-balanced layers on white inputs; square ones may have the wrong determinant."""
+    values = spectrum(rng)
+    task, *_ = task_of(rng, values, miss=defect(rng) * (rng.random() < 0.3))
+    scale, lam = 10 ** rng.uniform(-4, 0.5), rng.choice([0.0, 1e-8, 0.5, -0.5])
+    hidden = int(rng.choice([3, 4])) if lam == 0 else 3
+    u, s, vt = np.linalg.svd(scale * rng.normal(size=(3, 3)))
+    low, high = (np.sqrt(np.sqrt(s**2 + lam**2 / 4) + sign * lam / 2) for sign in (-1, 1))
+    turn = orthogonal(rng, hidden, 3)
+    return _setup(rng, task, (hidden,), shaken(rng, [(turn * low) @ vt, (u * high) @ turn.T]), values)
+
+
+def small_random(rng):
+    """Random layers of all sizes, inputs white or not."""
+    values = spectrum(rng)
+    task, *_ = task_of(rng, values, None if rng.random() < 0.5 else 10 ** rng.uniform(-0.5, 0.5, size=3))
+    scale = 10 ** rng.uniform(-7, 0.5)
+    weights = [scale * rng.normal(size=(4, D_IN)), scale * rng.normal(size=(D_OUT, 4))]
+    return _setup(rng, task, (4,), weights, values)
+
+
+def lazy(rng):
+    """Large layers that cancel at the start, and not so large ones."""
+    values = spectrum(rng)
+    task, *_ = task_of(rng, values, 10 ** rng.uniform(-0.5, 0.5, size=3))
+    scale = 10 ** rng.uniform(-0.5, 1.7)
+    half = [scale * rng.normal(size=(2, D_IN)), scale * rng.normal(size=(D_OUT, 2))]
+    weights = [np.concatenate([half[0], half[0]]), np.concatenate([half[1], -half[1]], axis=1)]
+    if rng.random() < 0.5:  # one layer that is much larger than the other
+        weights = [scale * rng.normal(size=(4, D_IN)), 1e-3 * rng.normal(size=(D_OUT, 4))]
+    until = float(10 ** rng.uniform(-2, 1.5) / scale**2)
+    return fs.Setup(task, fs.nets.DeepLinear(4), fs.inits.Given(weights), until=until, points=25)
+
+
+def two_points(rng):
+    """Two opposite samples, or almost."""
+    half, target, off = rng.normal(size=(3, D_IN))
+    mean = rng.normal(size=D_IN)
+    x = np.stack([-half, half]) + defect(rng) * (rng.random() < 0.3) * rng.normal(size=D_IN)
+    task = fs.tasks.from_arrays(x, np.stack([mean - target, mean + target]))
+    hidden = 10 ** rng.uniform(-4, 0) * rng.normal(size=4)
+    turned = target * rng.choice([-1, 1]) + off * (rng.random() < 0.7)
+    weights = [np.outer(hidden, half) / (half @ half), 10 ** rng.uniform(-3, 0) * np.outer(turned, hidden) / (hidden @ hidden)]
+    return _setup(rng, task, (4,), shaken(rng, weights), np.array([abs(half @ half) * np.linalg.norm(target)]))
+
+
+def one_sample(rng):
+    task = fs.tasks.from_arrays(rng.normal(size=(1, D_IN)), rng.normal(size=(1, D_OUT)))
+    scale = 10 ** rng.uniform(-4, 1)
+    weights = [scale * rng.normal(size=(4, D_IN)), scale * rng.normal(size=(D_OUT, 4))]
+    return _setup(rng, task, (4,), weights, np.ones(1))
+
+
+def _setup(rng, task, hidden, weights, values):
+    return fs.Setup(task, fs.nets.DeepLinear(hidden), fs.inits.Given(weights), until=horizon(rng, values), points=25)
+
+
+LINEAR = {f.__name__: f for f in (aligned, balanced, small_random, lazy, two_points, one_sample)}
+
+
+def gated(rng):
+    """Exclusive or with pathways that never meet, or that share edges; some start with the wrong sign."""
+    cuts = [[[0], [1], [2], [3]], [[0], [1, 2], [3]]][rng.integers(2)]
+    net = fs.nets.Gated.pathways([{"on": {"item": items}, "width": 3} for items in cuts])
+    task = fs.tasks.xor(float(rng.uniform(0.2, 2.0)))
+    strengths = 10 ** rng.uniform(-4, 0) * np.where(rng.random(2 * len(cuts)) < 0.2, -1.0, 1.0)
+    begun = fs.Setup(task, net, fs.inits.Decoupled(strengths), until=10 ** rng.uniform(0.5, 2.3), points=15)
+    return begun.replace(init=fs.inits.Given(shaken(rng, [np.asarray(w) for w in begun.weights(0)])))
+
+
+def nonlinear(rng):
+    """Small and large networks with one hidden layer, on inputs with and without a mean."""
+    x = 5.0 * rng.integers(2) + 10 ** rng.uniform(-0.7, 0) * rng.normal(size=(12, D_IN))
+    task = fs.tasks.from_arrays(x, rng.normal(size=(12, 2)))
+    scale = 10 ** rng.uniform(-2, 1.5)
+    half = [scale * rng.normal(size=(10, D_IN)), scale * rng.normal(size=(2, 10))]
+    weights = [np.concatenate([half[0], half[0]]), np.concatenate([half[1], -half[1]], axis=1)]
+    fastest = 20 * scale**2 * np.linalg.norm(task.cov_x, 2)
+    until = float(10 ** rng.uniform(-1, 1.3) / fastest)
+    return fs.Setup(task, fs.nets.MLP(20, activation="tanh"), fs.inits.Given(weights), until=until, points=15)
+
+
+def real_data(rng):
+    """Iris, raw, standardised or white, with random weights of all sizes."""
+    x, labels = load_iris(return_X_y=True)
+    x = [x, (x - x.mean(0)) / x.std(0), x @ np.linalg.inv(np.linalg.cholesky(x.T @ x / len(x))).T][rng.integers(3)]
+    task = fs.tasks.from_arrays(x, np.eye(3)[labels])
+    scale = 10 ** rng.uniform(-4, 1)
+    weights = [scale * rng.normal(size=(4, 4)), scale * rng.normal(size=(3, 4))]
+    if rng.random() < 0.5:  # what a lazy start needs
+        weights = [np.concatenate([weights[0][:2]] * 2), np.concatenate([weights[1][:, :2], -weights[1][:, :2]], axis=1)]
+    until = float(10 ** rng.uniform(-1, 2) / (np.linalg.norm(task.cov_yx, 2) + scale**2 * np.linalg.norm(task.cov_x, 2)))
+    return fs.Setup(task, fs.nets.DeepLinear(4), fs.inits.Given(weights), until=until, points=25)
+
+
+def flow(setup, rtol):
+    """The map of a linear chain under gradient flow, (time, out, in), by SciPy from the moments alone."""
+    weights = [np.asarray(w) for w in setup.weights(0)]
+    cov_yx, cov_x = np.asarray(setup.task.cov_yx), np.asarray(setup.task.cov_x)
+    ends, shapes = np.cumsum([w.size for w in weights])[:-1], [w.shape for w in weights]
+
+    def split(flat):
+        return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), shapes, strict=True)]
+
+    def product(layers):
+        return functools.reduce(lambda matrix, w: w @ matrix, layers)
+
+    def field(_, flat):
+        layers = split(flat)
+        error = cov_yx - product(layers) @ cov_x
+        slopes = []
+        for k in range(len(layers)):
+            slope = functools.reduce(lambda slope, w: w.T @ slope, reversed(layers[k + 1 :]), error)
+            slopes.append(functools.reduce(lambda slope, w: slope @ w.T, layers[:k], slope).ravel())
+        return np.concatenate(slopes)
+
+    times, begun = np.asarray(setup.times), np.concatenate([w.ravel() for w in weights])
+    atol = rtol * 1e-6 * np.abs(begun).max()
+    found = solve_ivp(field, (0, times[-1]), begun, method="DOP853", t_eval=times, rtol=rtol, atol=atol)
+    return np.stack([product(split(flat)) for flat in found.y.T])
+
+
+def relative_error(answer, true):
+    """The largest difference of maps or outputs over time, relative to the largest true one."""
+    return float(np.max(np.linalg.norm(answer - true, axis=(1, 2))) / np.max(np.linalg.norm(true, axis=(1, 2))))
