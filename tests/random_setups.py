@@ -71,6 +71,11 @@ def shaken(rng, weights):
     return [w + size * np.abs(w).max() * rng.normal(size=w.shape) for w in weights]
 
 
+def mirrored(first, last):
+    """Units in pairs of opposite sign: the output starts at zero, however large the weights."""
+    return [np.concatenate([first, first]), np.concatenate([last, -last], axis=1)]
+
+
 def aligned(rng):
     """Layers along the modes: of one strength, of two, of any sign, some at zero."""
     depth, values = int(rng.choice([2, 3])), spectrum(rng)
@@ -111,8 +116,7 @@ def lazy(rng):
     values = spectrum(rng)
     task, *_ = task_of(rng, values, 10 ** rng.uniform(-0.5, 0.5, size=3))
     scale = 10 ** rng.uniform(-0.5, 1.7)
-    half = [scale * rng.normal(size=(2, D_IN)), scale * rng.normal(size=(D_OUT, 2))]
-    weights = [np.concatenate([half[0], half[0]]), np.concatenate([half[1], -half[1]], axis=1)]
+    weights = mirrored(scale * rng.normal(size=(2, D_IN)), scale * rng.normal(size=(D_OUT, 2)))
     if rng.random() < 0.5:  # one layer that is much larger than the other
         weights = [scale * rng.normal(size=(4, D_IN)), 1e-3 * rng.normal(size=(D_OUT, 4))]
     until = float(10 ** rng.uniform(-2, 1.5) / scale**2)
@@ -127,7 +131,10 @@ def two_points(rng):
     task = fs.tasks.from_arrays(x, np.stack([mean - target, mean + target]))
     hidden = 10 ** rng.uniform(-4, 0) * rng.normal(size=4)
     turned = target * rng.choice([-1, 1]) + off * (rng.random() < 0.7)
-    weights = [np.outer(hidden, half) / (half @ half), 10 ** rng.uniform(-3, 0) * np.outer(turned, hidden) / (hidden @ hidden)]
+    weights = [
+        np.outer(hidden, half) / (half @ half),
+        10 ** rng.uniform(-3, 0) * np.outer(turned, hidden) / (hidden @ hidden),
+    ]
     return _setup(rng, task, (4,), shaken(rng, weights), np.array([abs(half @ half) * np.linalg.norm(target)]))
 
 
@@ -160,8 +167,7 @@ def nonlinear(rng):
     x = 5.0 * rng.integers(2) + 10 ** rng.uniform(-0.7, 0) * rng.normal(size=(12, D_IN))
     task = fs.tasks.from_arrays(x, rng.normal(size=(12, 2)))
     scale = 10 ** rng.uniform(-2, 1.5)
-    half = [scale * rng.normal(size=(10, D_IN)), scale * rng.normal(size=(2, 10))]
-    weights = [np.concatenate([half[0], half[0]]), np.concatenate([half[1], -half[1]], axis=1)]
+    weights = mirrored(scale * rng.normal(size=(10, D_IN)), scale * rng.normal(size=(2, 10)))
     fastest = 20 * scale**2 * np.linalg.norm(task.cov_x, 2)
     until = float(10 ** rng.uniform(-1, 1.3) / fastest)
     return fs.Setup(task, fs.nets.MLP(20, activation="tanh"), fs.inits.Given(weights), until=until, points=15)
@@ -174,9 +180,10 @@ def real_data(rng):
     task = fs.tasks.from_arrays(x, np.eye(3)[labels])
     scale = 10 ** rng.uniform(-4, 1)
     weights = [scale * rng.normal(size=(4, 4)), scale * rng.normal(size=(3, 4))]
-    if rng.random() < 0.5:  # what a lazy start needs
-        weights = [np.concatenate([weights[0][:2]] * 2), np.concatenate([weights[1][:, :2], -weights[1][:, :2]], axis=1)]
-    until = float(10 ** rng.uniform(-1, 2) / (np.linalg.norm(task.cov_yx, 2) + scale**2 * np.linalg.norm(task.cov_x, 2)))
+    if rng.random() < 0.5:
+        weights = mirrored(weights[0][:2], weights[1][:, :2])
+    fastest = np.linalg.norm(task.cov_yx, 2) + scale**2 * np.linalg.norm(task.cov_x, 2)
+    until = float(10 ** rng.uniform(-1, 2) / fastest)
     return fs.Setup(task, fs.nets.DeepLinear(4), fs.inits.Given(weights), until=until, points=25)
 
 
@@ -203,7 +210,9 @@ def flow(setup, rtol):
 
     times, begun = np.asarray(setup.times), np.concatenate([w.ravel() for w in weights])
     atol = rtol * 1e-6 * np.abs(begun).max()
-    found = solve_ivp(field, (0, times[-1]), begun, method="DOP853", t_eval=times, rtol=rtol, atol=atol)
+    with np.errstate(all="ignore"):  # of steps that are tried and not taken
+        found = solve_ivp(field, (0, times[-1]), begun, method="DOP853", t_eval=times, rtol=rtol, atol=atol)
+    assert found.success, found.message
     return np.stack([product(split(flat)) for flat in found.y.T])
 
 

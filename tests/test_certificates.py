@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
-from random_setups import LINEAR, flow, gated, nonlinear, real_data, relative_error
 from sklearn.datasets import load_iris
 
 import festina as fs
@@ -15,6 +14,7 @@ from festina.theories import _stiff
 from festina.theories._certificate import certificate
 from festina.theories._landscape import Anywhere, Landscape
 from festina.theories._stiff import advanced, extreme_rates
+from random_setups import LINEAR, flow, gated, nonlinear, real_data, relative_error
 
 MULTIPLE = 3.0  # of the stated error, promised in docs/which-theory.md
 EACH = 40  # setups of every kind

@@ -213,17 +213,15 @@ def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any, Any]:
 
 
 def _carried_on(w: Any, columns: Any) -> tuple[Any, Any]:
-    """Where a layer takes each direction, and how strongly, relative to its norm."""
-    moved, size = w @ columns, jnp.sqrt(jnp.sum(w**2))
-    squares = jnp.sum(moved**2, axis=0)
-    live = squares > 0  # the square root of zero has no slope
-    return _normalised(moved), jnp.where(live, jnp.sqrt(jnp.where(live, squares, 1.0)), 0.0) / jnp.where(size > 0, size, 1.0)
+    """Where a layer takes each direction, and how strongly: the square of that, relative to the layer."""
+    moved, size = w @ columns, jnp.sum(w**2)
+    return _normalised(moved), jnp.sum(moved**2, axis=0) / jnp.where(size > 0, size, 1.0)
 
 
 def _clearer(below: Any, above: Any, carried: Any, read: Any) -> Any:
-    """Of two estimates of the hidden directions the one less of rounding; signs are those from below."""
+    """Of two estimates of hidden directions those from below, unless they are much weaker; signs are from below."""
     sign = jnp.where(jnp.sum(below * above, axis=0) < 0, -1.0, 1.0)
-    kept = jnp.any(below != 0, axis=0) & (carried >= 1e-3 * read)
+    kept = jnp.any(below != 0, axis=0) & (carried >= 1e-6 * read)
     return jnp.where(kept | ~jnp.any(above != 0, axis=0), below, sign * above)
 
 
@@ -232,7 +230,9 @@ def _layer_along(w: Any, into: Any, out: Any) -> tuple[Any, Any]:
     strengths = jnp.einsum("om,oi,im->m", out, w, into)
     size = jnp.linalg.norm(w)
     rests = (w @ into - out * strengths, w.T @ out - into * strengths)
-    return strengths, jnp.max(jnp.stack([jnp.linalg.norm(rest, axis=0) for rest in rests])) / jnp.where(size > 0, size, 1.0)
+    return strengths, jnp.max(jnp.stack([jnp.linalg.norm(rest, axis=0) for rest in rests])) / jnp.where(
+        size > 0, size, 1.0
+    )
 
 
 def _normalised(columns: Any) -> Any:

@@ -269,7 +269,7 @@ def _chosen(setup: Setup, theory: Any, seed: int, strict: bool, carried: Any) ->
 
 def _best(setup: Setup, seed: int, carried: Any) -> Coverage | None:
     """The first of `covering`; errors are measured only as far as they decide."""
-    ranked = [entry for entry in Covering(_measured(member(), setup, seed) for member in members().values())]
+    ranked = Covering(_measured(member(), setup, seed) for member in members().values())
     for kind in _sequence.KINDS:
         found = []
         for entry in ranked:

@@ -37,7 +37,9 @@ def difference(theory: Any, setup: Setup, seed: int) -> float:
             atol=RTOL * 1e-4 * float(np.sqrt(np.mean(begun**2))),
         )
         reached = [landscape.at(flat).answer for flat in flow.y.T]
-        answers = _answers(theory, "map" if bound.net.linear else "outputs", to_numpy(theory.constants(setup, seed)), times)
+        answers = _answers(
+            theory, "map" if bound.net.linear else "outputs", to_numpy(theory.constants(setup, seed)), times
+        )
     said = np.asarray(answers)[np.unique(times, return_index=True)[1]]
     wrong = np.max(landscape.lengths(said - np.stack(reached)), axis=1)
     scale = np.max(landscape.lengths(said), axis=1)

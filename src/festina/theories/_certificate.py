@@ -94,7 +94,9 @@ def _found(name: str, find: Callable, theory: Any, setup: Setup, seed: int, carr
 
 def _of_theory(path: _Path, carried: Any, lr: float) -> Certificate:
     begun = path.start - path.first.weights + path.noise(path.start) + path.integration() + carried
-    return path.followed(begun, lambda point, now: point.downhill + path.turned(now, now.weights) - now.speed, whole=True)
+    return path.followed(
+        begun, lambda point, now: point.downhill + path.turned(now, now.weights) - now.speed, whole=True
+    )
 
 
 def _of_rounding(path: _Path, carried: Any, lr: float) -> Certificate:
@@ -144,7 +146,8 @@ class _Path:
     def _in_frame(self, start: np.ndarray) -> np.ndarray:
         """The start, with the hidden units turned as the theory has them."""
         theirs, ours = (
-            np.concatenate([low, high.T], axis=1) for low, high in map(self.landscape.layers, (self.first.weights, start))
+            np.concatenate([low, high.T], axis=1)
+            for low, high in map(self.landscape.layers, (self.first.weights, start))
         )
         outer, _, inner = np.linalg.svd(theirs @ ours.T)
         low, high = self.landscape.layers(start)
@@ -163,7 +166,7 @@ class _Path:
         return EPS * np.concatenate(sizes) * np.random.default_rng(1).normal(size=weights.shape)
 
     def integration(self) -> Any:
-        """The error of a state that is integrated, relative to each of its numbers: what is zero by symmetry stays so."""
+        """The error of an integrated state, relative to each of its numbers: what is zero by symmetry stays so."""
         theory = self.theory
         if theory.kind != "reduction":
             return 0.0

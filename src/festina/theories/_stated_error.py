@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .._setup import Setup
 from . import _against_flow
 from ._certificate import RESOLVED, certificate, rounding

@@ -51,7 +51,10 @@ def advanced(
 
 
 def _explicit(operator: Operator, source: np.ndarray, delta: np.ndarray, step: float, rate: float) -> np.ndarray:
-    """Runge-Kutta-Legendre of second order [meyer2014, eqs. 16 to 21]: s stages are stable up to rate × step = (s² + s − 2)/2."""
+    """Runge-Kutta-Legendre of second order: s stages are stable up to rate × step = (s² + s − 2)/2.
+
+    C. Meyer, D. Balsara and T. Aslam, J. Comput. Phys. 257 (2014), eqs. 16 to 21.
+    """
     stages = max(3, math.ceil((math.sqrt(9 + 8 * rate * step) - 1) / 2))
     share = [1 / 3, 1 / 3, *((j * j + j - 2) / (2 * j * (j + 1)) for j in range(2, stages + 1))]
     first = 4 / (stages**2 + stages - 2)
@@ -66,7 +69,10 @@ def _explicit(operator: Operator, source: np.ndarray, delta: np.ndarray, step: f
 
 
 def _implicit(operator: Operator, source: np.ndarray, delta: np.ndarray, step: float, rate: float) -> np.ndarray:
-    """Two implicit stages of second order [alexander1977, eq. 5]: what decays fast is gone after one step."""
+    """Two implicit stages of second order, after which nothing is left of what decays fast.
+
+    R. Alexander, SIAM J. Numer. Anal. 14 (1977), theorem 5.
+    """
     share = (1 - math.sqrt(0.5)) * step
     first = _solved(operator, delta + share * source, delta, share)
     slope = (first - delta) / share
@@ -78,7 +84,7 @@ def _solved(operator: Operator, wanted: np.ndarray, guess: np.ndarray, share: fl
     found = guess
     rest = wanted - found + share * operator(found)
     along, square = rest, float(rest @ rest)
-    enough = 1e-8 * float(wanted @ wanted)
+    enough = 1e-12 * float(wanted @ wanted)
     for _ in range(80):
         if not square > enough:
             break

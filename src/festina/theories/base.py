@@ -159,7 +159,7 @@ class Theory(abc.ABC):
         return None
 
     def turning(self, constants: Any, state: Any) -> Any:
-        """The rate, (hidden, hidden), at which the hidden units of `path` turn against those of the flow; None: never."""
+        """The rate, (hidden, hidden), at which the hidden units of `path` turn against the flow's; None: never."""
         return None
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:

@@ -141,7 +141,11 @@ class DisjointPathways(Theory):
         shared = len(used) - len(set(used))
         own_edges = Assumption.at_most("own edges", "no edge is shared by two open paths", shared, 0)
         together = Assumption.at_most(
-            "never together", "no two paths that write the same outputs are open together", _together(setup), 1e-6, defect=True
+            "never together",
+            "no two paths that write the same outputs are open together",
+            _together(setup),
+            1e-6,
+            defect=True,
         )
         if shared or not together.holds:
             return *listed, own_edges, together
@@ -163,7 +167,11 @@ class DisjointPathways(Theory):
             ),
             aligned_assumption(max(map(alignment_defect, own, layers))),
             Assumption.at_most(
-                "balanced", "all layers of a mode have one strength", max(map(balance_defect, own, layers)), 1e-6, defect=True
+                "balanced",
+                "all layers of a mode have one strength",
+                max(map(balance_defect, own, layers)),
+                1e-6,
+                defect=True,
             ),
             horizon_assumption(setup, learned_rate(setup)),
         )
@@ -202,7 +210,9 @@ class DisjointPathways(Theory):
         return tuple(map(each, constants.own, self.start(constants), constants.paths))
 
     def fastest_growth(self, constants, states):
-        each = (growth_along_modes(*path) for path in zip(constants.own, states, map(len, constants.paths), strict=True))
+        each = (
+            growth_along_modes(*path) for path in zip(constants.own, states, map(len, constants.paths), strict=True)
+        )
         return functools.reduce(jnp.maximum, each)
 
     def weights(self, constants, states):

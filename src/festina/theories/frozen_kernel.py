@@ -193,7 +193,9 @@ class FrozenKernel(Limit):
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         movement = _movement(setup, self.constants(setup, seed))
-        return (f"the kernel is held still; at the end of this path it would have changed by {movement:.3g} of its size",)
+        return (
+            f"the kernel is held still; at the end of this path it would have changed by {movement:.3g} of its size",
+        )
 
 
 def fastest_rate(setup: Setup, seed: int) -> float:
