@@ -36,6 +36,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _race, _race_start
+from .._linalg import NOTHING
 from .._noun import noun
 from .._setup import Setup
 from ._gated import fastest_gated_rate, listed_paths_assumptions
@@ -174,7 +175,7 @@ def _small_start(found: _race.Race, constants: RaceConstants) -> Assumption:
         if derived:
             p = members[0]
             values, variances = found.strengths[p], np.diag(found.variances[p, p])
-            live = values > 1e-9 * np.max(values)
+            live = values > NOTHING * np.max(values)
             smallest = np.min(values[live] / variances[live], initial=np.inf)
             size = max(np.linalg.norm(constants.weights[k], 2) for k in found.moments.paths[p].edges)
             worst = max(worst, float(size**2 / smallest))
