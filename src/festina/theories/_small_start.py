@@ -12,10 +12,10 @@ and stands in the map beside the diagonal as √a_j p and √a_j q. With D = 1 �
 
 since the largest eigenvalue of the law is convex in a_j. For ρ = 1 it is an equality until mode k is learned. The
 largest entry, about s_j/λ_j (a_j(0) λ_j/s_j)^((1−r)/2), is of the order 1 − s_k/s_j in the size of the start: no start
-is small enough for modes of nearly equal s. To second order A² is in the map itself; the parts of the others delay mode
-j by ∫ 2 max(λ_j, λ_k) A² dt in ln a_j; if mode k has the larger target, it turns the hidden direction of mode j once it
-is the stronger one: D_j in A² then stays, and mode k is late by about A²/(a_j + a_k) (1 + r/|μ|), taken there.
-Besides, the map of the start is not that of the limit.
+is small enough for modes of nearly equal s. To second order A² is in the map itself, and the parts of the others delay
+mode j by ∫ 2 max(λ_j, λ_k) A² dt in ln a_j. A mode k of the larger target turns the hidden direction of mode j once it
+is the stronger of the two: from then on mode j hardly holds it back, μ = √(ρ²/4 + r²) − ρ/2, and it has come late by
+about A²/(a_j + a_k) (1 + r/|μ|). Besides, the map of the start is not that of the limit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import numpy as np
 
 from .._linalg import NOTHING, Modes, input_defect
 
-STAGE = np.linspace(-2, 4, 25)  # times around the arrival of a mode, in 1/s: the entries beside it are largest there
+STAGE = (-2.0, 4.0)  # times around the arrival of a mode, in 1/s: the entries beside it are largest there
+TIMES = 300  # about so many are looked at
 MARGIN = 1.1  # for third order, and for times between those of STAGE
 LARGEST = 300.0  # exponents are cut here: what has grown so far is no limit any more
 SLOW = 0.1  # of |μ|: what hardly grows or fades does not do so for ever
@@ -47,6 +48,23 @@ class Directions(NamedTuple):
         return np.logaddexp(0, -ahead) - np.logaddexp(0, 2 * self.values[which] * times - ahead)
 
 
+class Course(NamedTuple):
+    """Times (time, 1), and over them (time, direction) what all stages need."""
+
+    times: np.ndarray
+    left: np.ndarray  # ln D
+    rate: np.ndarray  # 2 s t
+    growth: np.ndarray  # the integral of e^(2 s t) while the direction has not been learned
+    fading: np.ndarray  # the integral of e^(−2 s t)
+
+    @classmethod
+    def of(cls, around: Directions, times: np.ndarray) -> Course:
+        left, rate, still = around.log_left(times), 2 * around.values * times, around.values == 0
+        unit = np.where(still, 1.0, 2 * around.values)
+        growth = np.where(still, times, np.expm1(np.minimum(rate, LARGEST)) / unit)
+        return cls(times, left, rate, growth * np.exp(left), np.where(still, times, -np.expm1(-rate) / unit))
+
+
 class Stage(NamedTuple):
     """What the other directions do in the hidden direction of a mode."""
 
@@ -65,19 +83,21 @@ def map_error(modes: Modes, effective: Any, hidden: Any, weights: Any, cov_x: An
     learned = np.flatnonzero(np.isfinite(around.ahead))
     values, ahead = around.values[learned], around.ahead[learned]
     targets = values / around.variances[learned]
-    times = np.concatenate([((ahead / 2 + STAGE[:, None]) / values).ravel(), [0.0, end]])
-    times = np.unique(np.clip(times, 0, end))[:, None]
-    lacks = np.exp(around.log_left(times)[:, learned] - np.logaddexp(0, -ahead))
+    around_one = np.linspace(*STAGE, np.clip(TIMES // max(len(learned), 1), 7, 25))[:, None]
+    times = np.concatenate([((ahead / 2 + around_one) / values).ravel(), [0.0, end]])
+    course = Course.of(around, np.unique(np.clip(times, 0, end))[:, None])
+    lacks = np.exp(course.left[:, learned] - np.logaddexp(0, -ahead))
     strengths = targets * (1 - lacks)
-    stages = [_stage(around, mode, hidden[:, mode], times) for mode in learned]
-    beside = np.array([stage.beside for stage in stages]).reshape(len(learned), len(times)).T
+    stages = [_stage(around, int(mode), hidden[:, mode], course) for mode in learned]
+    beside = np.array([stage.beside for stage in stages]).reshape(len(learned), len(course.times)).T
     delay = np.array([stage.delay for stage in stages]).reshape(beside.T.shape).T
     delay = delay + sum((stage.delays[learned] for stage in stages), np.zeros(len(learned)))
     entries = 2 * strengths * beside + (strengths * lacks * delay) ** 2
     begun = weights[1] @ weights[0]
     own = (np.asarray(modes.left) * effective) @ np.asarray(modes.right).T
     size, first = float(np.linalg.norm(strengths[-1])), float(np.linalg.norm(begun))
-    unlike = float(np.linalg.norm(begun - own)) + input_defect(modes, cov_x) * size
+    rounding = np.finfo(float).eps * 2 * float(np.max(values, initial=0.0)) * end  # of rate × time
+    unlike = float(np.linalg.norm(begun - own)) + (input_defect(modes, cov_x) + rounding) * size
     wrong = MARGIN * (float(np.max(np.sqrt(entries.sum(axis=1)) + beside.sum(axis=1))) + unlike)
     # The flow is at least as large as the limit less the error.
     return wrong / max(size - wrong, size / 2, first, np.finfo(float).tiny)
@@ -107,31 +127,33 @@ def _rest(basis: np.ndarray) -> np.ndarray:
     return np.linalg.svd(basis, full_matrices=True)[0][:, basis.shape[1] :]
 
 
-def _stage(around: Directions, mode: int, direction: np.ndarray, times: np.ndarray) -> Stage:
+def _stage(around: Directions, mode: int, direction: np.ndarray, course: Course) -> Stage:
     values, variance = around.values, around.variances[mode]
     variances = np.where(np.isinf(around.variances), variance, around.variances)  # outputs fade as those of the mode
     r, rho = values / values[mode], variances / variance
-    mu = np.hypot((1 - rho) / 2, r) - (1 + rho) / 2
+    mu, free = np.hypot((1 - rho) / 2, r) - (1 + rho) / 2, np.hypot(rho / 2, r) - rho / 2
     both, apart = (((around.first + sign * around.last).T @ direction / 2) ** 2 for sign in (1, -1))
     both[: mode + 1] = 0.0  # modes of larger s have none here: the direction is what they leave
     others = np.arange(len(values)) != mode
     target, targets, meet = _meeting(around, mode)
-    freed = np.where(targets > 2 * target, meet, np.inf)
+    freed = targets > 2 * target
 
-    def grown(times):
-        damped = (r - mu) * around.log_left(np.minimum(times, freed), mode)
-        log, rate = damped + around.log_left(times), 2 * values * times
+    def grown(times, left, rate):
+        own = np.broadcast_to(around.log_left(times, mode), left.shape)
+        log = left + (r - mu) * own
+        until = around.log_left(np.minimum(np.broadcast_to(times, left.shape)[..., freed], meet[freed]), mode)
+        log[..., freed] += (mu - free)[freed] * (own[..., freed] - until)
         return others * (both * _exp(log + rate) + apart * _exp(log - rate))
 
-    left = around.log_left(times)
-    rate, still = 2 * values * times, values == 0
-    unit = np.where(still, 1.0, 2 * values)
-    growth = np.where(still, times, np.expm1(np.minimum(rate, LARGEST)) / unit)
-    fading = np.where(still, times, -np.expm1(-rate) / unit)
-    pull = 2 * np.maximum(variance, variances) * (both * growth * np.exp(left) + apart * fading)
-    met = np.diagonal(grown(np.minimum(meet, times[-1])[:, None])) / (target + np.minimum(target, targets / 2))
-    delays = np.where(targets > 0, met * (1 + r / np.maximum(np.abs(mu), SLOW)), 0.0)
-    return Stage(grown(times).sum(axis=1), pull.sum(axis=1), delays)
+    when = np.minimum(meet, course.times[-1])
+    met = grown(when, around.log_left(when), 2 * values * when) / (target + np.minimum(target, targets / 2))
+    met = met * (1 + r / np.maximum(np.abs(mu), SLOW))
+    pull = 2 * np.maximum(variance, variances)
+    return Stage(
+        grown(course.times, course.left, course.rate).sum(axis=1),
+        course.growth @ (pull * both) + course.fading @ (pull * apart),
+        np.where(targets > 0, met, 0.0),
+    )
 
 
 def _meeting(around: Directions, mode: int) -> tuple[float, np.ndarray, np.ndarray]:
