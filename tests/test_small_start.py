@@ -64,6 +64,13 @@ def test_the_error_of_the_map_is_of_the_order_of_one_less_the_ratio_of_modes(rat
         np.testing.assert_allclose(order, 1 - ratio, atol=0.01)
 
 
+def test_no_start_is_small_enough_for_modes_that_are_nearly_equal():
+    task = fs.tasks.from_moments(np.diag([1.0, 0.999]), np.eye(2))
+    for scale in (1e-4, 1e-30, 1e-150):
+        setup = fs.Setup(task, fs.nets.DeepLinear(4), fs.inits.SmallRandom(scale), until=1e3, points=400)
+        assert fs.theories.SmallRandomModes().error(setup, 0) > 0.3
+
+
 SHAPES = [(2, 2, 3), (3, 5, 1), (3, 3, 12), (6, 4, 3), (5, 8, 20)]  # inputs, outputs, hidden
 
 

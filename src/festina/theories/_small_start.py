@@ -54,15 +54,14 @@ class Course(NamedTuple):
     times: np.ndarray
     left: np.ndarray  # ln D
     rate: np.ndarray  # 2 s t
-    growth: np.ndarray  # the integral of e^(2 s t) while the direction has not been learned
-    fading: np.ndarray  # the integral of e^(−2 s t)
+    growth: np.ndarray  # ln of the integral of e^(2 s t) D
+    fading: np.ndarray  # ln of the integral of e^(−2 s t)
 
     @classmethod
     def of(cls, around: Directions, times: np.ndarray) -> Course:
         left, rate, still = around.log_left(times), 2 * around.values * times, around.values == 0
-        unit = np.where(still, 1.0, 2 * around.values)
-        growth = np.where(still, times, np.expm1(np.minimum(rate, LARGEST)) / unit)
-        return cls(times, left, rate, growth * np.exp(left), np.where(still, times, -np.expm1(-rate) / unit))
+        fading = _log(np.where(still, times, -np.expm1(-rate) / np.where(still, 1.0, 2 * around.values)))
+        return cls(times, left, rate, rate + fading + left, fading)
 
 
 class Stage(NamedTuple):
@@ -132,8 +131,8 @@ def _stage(around: Directions, mode: int, direction: np.ndarray, course: Course)
     variances = np.where(np.isinf(around.variances), variance, around.variances)  # outputs fade as those of the mode
     r, rho = values / values[mode], variances / variance
     mu, free = np.hypot((1 - rho) / 2, r) - (1 + rho) / 2, np.hypot(rho / 2, r) - rho / 2
-    both, apart = (((around.first + sign * around.last).T @ direction / 2) ** 2 for sign in (1, -1))
-    both[: mode + 1] = 0.0  # modes of larger s have none here: the direction is what they leave
+    both, apart = (2 * _log(np.abs((around.first + sign * around.last).T @ direction / 2)) for sign in (1, -1))
+    both[: mode + 1] = -np.inf  # modes of larger s have none here: the direction is what they leave
     others = np.arange(len(values)) != mode
     target, targets, meet = _meeting(around, mode)
     freed = targets > 2 * target
@@ -143,7 +142,7 @@ def _stage(around: Directions, mode: int, direction: np.ndarray, course: Course)
         log = left + (r - mu) * own
         until = around.log_left(np.minimum(np.broadcast_to(times, left.shape)[..., freed], meet[freed]), mode)
         log[..., freed] += (mu - free)[freed] * (own[..., freed] - until)
-        return others * (both * _exp(log + rate) + apart * _exp(log - rate))
+        return others * (_exp(log + rate + both) + _exp(log - rate + apart))
 
     when = np.minimum(meet, course.times[-1])
     met = grown(when, around.log_left(when), 2 * values * when) / (target + np.minimum(target, targets / 2))
@@ -151,7 +150,7 @@ def _stage(around: Directions, mode: int, direction: np.ndarray, course: Course)
     pull = 2 * np.maximum(variance, variances)
     return Stage(
         grown(course.times, course.left, course.rate).sum(axis=1),
-        course.growth @ (pull * both) + course.fading @ (pull * apart),
+        (_exp(course.growth + both) + _exp(course.fading + apart)) @ pull,
         np.where(targets > 0, met, 0.0),
     )
 
@@ -169,3 +168,8 @@ def _meeting(around: Directions, mode: int) -> tuple[float, np.ndarray, np.ndarr
 
 def _exp(power: Any) -> Any:
     return np.exp(np.minimum(power, LARGEST))
+
+
+def _log(size: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        return np.log(size)

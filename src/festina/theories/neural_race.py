@@ -40,6 +40,7 @@ from .._linalg import NOTHING
 from .._noun import noun
 from .._setup import Setup
 from ._gated import fastest_gated_rate, listed_paths_assumptions
+from ._linear import cut_off
 from ._race_maps import PathModes, path_modes, path_readouts
 from .base import Approach, Assumption, Readout, Reduction, smooth_training
 
@@ -154,6 +155,9 @@ class NeuralRace(Reduction):
                 f"{int(np.sum(layers.derived))} of {len(layers.derived)} components do not start along the modes: "
                 "they start from ½|W₁v + W₂ᵀu| in either layer, right as the layers become small"
             )
+            first = [members[0] for members in found.components.values()]
+            for p in np.asarray(first)[np.asarray(layers.derived, bool)]:
+                said += cut_off(np.sort(found.strengths[p])[::-1])  # modes of paths are counted by falling S(p)
         return tuple(said)
 
 
