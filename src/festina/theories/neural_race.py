@@ -157,7 +157,7 @@ class NeuralRace(Reduction):
             )
             first = [members[0] for members in found.components.values()]
             for p in np.asarray(first)[np.asarray(layers.derived, bool)]:
-                said += cut_off(np.sort(found.strengths[p])[::-1])  # modes of paths are counted by falling S(p)
+                said += cut_off(np.asarray(found.strengths[p]))
         return tuple(said)
 
 
