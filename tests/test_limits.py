@@ -97,8 +97,8 @@ def test_the_kernel_moves_from_that_of_the_start_to_that_of_the_modes():
 
 def test_modes_that_are_hardly_apart_are_predicted_with_a_warning():
     one = fs.Setup(fs.tasks.contrasts(), fs.nets.DeepLinear(12), fs.inits.SmallRandom(1e-5))
-    assert "separated: measured" in fs.solve(one, "SmallRandomModes").provenance["note"]
-    with pytest.raises(fs.NoTheory, match="separated"):
+    assert "error: measured" in fs.solve(one, "SmallRandomModes").provenance["note"]
+    with pytest.raises(fs.NoTheory, match="error: measured"):
         fs.solve(one)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ._errors import BadInput, NoTheory
+from ._linalg import NOTHING
 from ._noun import positive, whole
 from ._paths import PathMoments
 from ._setup import Setup, Task
@@ -206,7 +207,7 @@ def _behind(moments: PathMoments, p: int, beside: list[int], start: float, reads
     variance = float(right @ cov_x[p, p] @ right)
     learned, faster = _learned_by(right, moments, p, beside, start, reads)
     head = 2 * (along - s) * learned + 2 * np.log(max((1 + cosine) / 2, 1e-300))
-    worth = s > 1e-12 * along and variance > 0 and start > 0
+    worth = s > NOTHING * along and variance > 0 and start > 0
     time = learned + max(0.0, np.log(s / variance / start) - head) / (2 * s) if worth else np.inf
     return {
         "s_raw": _top(raw)[1], "s_residual": s, "variance": variance, "head_start": head, "pathway_time": time,

@@ -17,6 +17,7 @@ from ._precision import in_double
 ROUNDING = 1e-14  # a column this much shorter than the longest is zero
 FAINT = 1e-9  # below this share of the largest, a part cannot be told from rounding to six digits
 SAME = 1e-9  # singular values closer than this, relative to the largest, are one level
+NOTHING = 1e-9  # a singular value or variance of no more than this share of the largest carries nothing
 
 
 @noun
@@ -35,7 +36,7 @@ class Modes:
     def targets(self) -> Any:
         """What each mode learns, s/variance; 0 where the mode carries nothing."""
         variances = jnp.asarray(self.variances)
-        carries = variances > SAME * jnp.max(variances, initial=0.0)  # below is rounding of inputs that never vary
+        carries = variances > NOTHING * jnp.max(variances, initial=0.0)  # below is rounding of inputs that never vary
         return jnp.where(carries, self.singular_values / jnp.where(carries, self.variances, 1.0), 0.0)
 
     @in_double
@@ -65,7 +66,7 @@ def shared_modes(
     start = jnp.zeros_like(cov_yx) if start is None else jax.lax.stop_gradient(start)
     left, values, right_t = jnp.linalg.svd(cov_yx, full_matrices=True)
     right, padded = right_t.T, jnp.pad(values, (0, d_in - count))
-    silent = padded <= SAME * padded[0]
+    silent = padded <= NOTHING * padded[0]
     level = levels(padded)
     left, right = _turned(left, right, silent, eigenvectors_within(level, right.T @ cov_x @ right))
     # What is still free are levels that share the variance, too.
@@ -135,6 +136,13 @@ def levels(values: Float[Array, " mode"]) -> Int[Array, " mode"]:
     """Index of the level of each of the sorted values; equal values share one."""
     drop = values[:-1] - values[1:] > SAME * values[0]
     return jnp.concatenate([jnp.zeros(1, int), jnp.cumsum(drop)])
+
+
+def mode_levels(modes: Modes) -> Int[Array, " mode"]:
+    """Index of the level of each mode; modes share one that are equal in s and in variance."""
+    values, variances = jnp.asarray(modes.singular_values), jnp.asarray(modes.variances)
+    apart = jnp.abs(jnp.diff(variances)) > SAME * jnp.max(variances)
+    return jnp.concatenate([jnp.zeros(1, int), jnp.cumsum(apart | (jnp.diff(levels(values)) > 0))])
 
 
 def eigenvectors_within(level: Int[Array, " mode"], symmetric: Float[Array, "mode mode"]) -> Float[Array, "mode mode"]:

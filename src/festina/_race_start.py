@@ -11,7 +11,7 @@ import numpy as np
 
 from ._errors import BadInput
 from ._graph import Graph
-from ._linalg import FAINT, SAME
+from ._linalg import FAINT, NOTHING, SAME
 from ._noun import is_traced, noun
 from ._precision import in_double
 from ._race import Race, race
@@ -126,7 +126,7 @@ def effective_layers(xp: Any, found: Race, p: int, weights: Any) -> tuple[Any, A
     drops = -np.diff(values[order]) > SAME * np.max(values)
     level = xp.asarray(np.concatenate([[0], np.cumsum(drops)]))
     own = xp.where((pivots >= 0) & (level[:, None] <= level[xp.maximum(pivots, 0)]), stairs, 0.0)
-    carries = values[order] > SAME * np.max(values)  # others never grow
+    carries = values[order] > NOTHING * np.max(values)  # others never grow
     square = xp.where(carries, xp.sum(own**2, axis=1), 0.0)
     live = square > 0
     length = xp.sqrt(xp.where(live, square, 1.0))

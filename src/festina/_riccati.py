@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ._errors import BadInput
-from ._linalg import ROUNDING, SAME
+from ._linalg import NOTHING, ROUNDING
 from ._noun import noun, static
 
 STEEP = 1e-3  # a pivot this much smaller than its column makes the squares of Cholesky lose digits
@@ -81,7 +81,7 @@ def flow(target: Float[Array, "out in"], weights: Any, lam: Any) -> Flow:
     d_out, d_in = target.shape
     left, values, right = _decomposed(target)
     # A silent mode does not mix the layers; in this basis its rates are smooth in λ, at 0 too.
-    silent = values <= SAME * jnp.max(values)
+    silent = values <= NOTHING * jnp.max(values)
     speed = jnp.where(silent, lam / 2, jnp.hypot(jnp.where(silent, 1.0, values), lam / 2))
     # [saxe_slides] prints H with the square root of a difference, which underflows for small λ.
     tilt = jnp.where(silent, 1.0, lam / 2 / jnp.where(silent, 1.0, speed + values))

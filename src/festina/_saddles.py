@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._errors import BadInput
-from ._linalg import SAME, Modes, input_defect
+from ._linalg import NOTHING, SAME, Modes, input_defect
 from ._noun import is_traced, noun, real_array, static, whole
 from ._precision import in_double
 from ._setup import Task
@@ -207,8 +207,8 @@ def _signal(task: Task) -> Modes:
             "give tasks.whitened(task): its critical values and their indices are the same",
         )
     values, variances = modes.singular_values, modes.variances
-    kept = np.flatnonzero(values > SAME * values[0])  # smaller ones are not paired with their vectors
-    faint = [k for k in kept if variances[k] <= SAME * np.max(variances)]
+    kept = np.flatnonzero(values > NOTHING * values[0])  # smaller ones are not paired with their vectors
+    faint = [k for k in kept if variances[k] <= NOTHING * np.max(variances)]
     if faint:
         raise BadInput(
             f"mode {faint[0]} has s = {values[faint[0]]:.3g} and input variance {variances[faint[0]]:.3g}, "

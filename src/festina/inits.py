@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._errors import BadInput, UnknownName
-from ._linalg import SAME
+from ._linalg import NOTHING
 from ._noun import is_traced, noun, positive, real_array, static
 from ._race_start import decoupled
 from ._setup import Init, Net, Task
@@ -261,7 +261,7 @@ def _target_sign(init: Orthogonal, net: Net, task: Task) -> Any:
     target = task.target()
     if not is_traced(target):
         values = np.linalg.svd(target, compute_uv=False)
-        if values[-1] <= SAME * values[0]:
+        if values[-1] <= NOTHING * values[0]:
             raise BadInput(
                 f"determinant = {init.determinant!r} and a singular target: "
                 f"singular values from {values[0]:.3g} to {values[-1]:.3g}",

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from .._errors import BadInput
-from .._linalg import FAINT
+from .._linalg import NOTHING
 from .._noun import is_traced
 from .._setup import Task
 from .own_data import from_arrays, from_moments
@@ -25,7 +25,7 @@ def whitened(task: Task) -> Task:
     if is_traced(task):
         raise BadInput("a traced task", "concrete numbers", "whiten the task outside jit, grad and vmap")
     variances, vectors = np.linalg.eigh(task.cov_x)
-    if variances[0] <= FAINT * variances[-1]:
+    if variances[0] <= NOTHING * variances[-1]:
         raise BadInput(
             f"cov_x is singular: its smallest eigenvalue is {variances[0]:.3g}, its largest {variances[-1]:.3g}",
             "inputs that vary in every direction",

@@ -10,13 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _kernel
-from .._linalg import Modes, chain_bases, input_defect
+from .._linalg import NOTHING, ROUNDING, Modes, chain_bases, input_defect
 from .._noun import noun, static
 from .._setup import Setup
 from ..nets import DeepLinear
 from .base import Assumption, Readout, smooth_training
-
-NOTHING = 1e-12  # a singular value this much smaller than the largest is rounding: there is nothing to learn
 
 
 @noun
@@ -185,6 +183,14 @@ def unlearnable(silent: Any, values: Any, why: str) -> tuple[str, ...]:
     return (f"never learned: mode {', '.join(modes)}; {why}",) if modes else ()
 
 
+def cut_off(values: Any) -> tuple[str, ...]:
+    """A remark on singular values that are no rounding, but so small that theories take them for 0."""
+    largest = np.max(values, initial=0.0)
+    cut = (values > ROUNDING * largest) & (values <= NOTHING * largest)
+    modes = [f"{k + 1} (s = {value:.4g})" for k, value in enumerate(values) if cut[k]]
+    return (f"taken as nothing: mode {', '.join(modes)}; at most {NOTHING:g} of the largest s",) if modes else ()
+
+
 def lost_from_the_start(setup: Setup, seed: int) -> tuple[str, ...]:
     """A remark on aligned modes that start where nothing grows; one layer alone has no such place."""
     modes = setup.modes(seed)
@@ -197,4 +203,5 @@ def lost_from_the_start(setup: Setup, seed: int) -> tuple[str, ...]:
     # One layer that is not zero feeds the other; of three, two must not be.
     dead = (product <= 0) & (balanced | (np.sum(size > 0, axis=0) < len(size) - 1))
     wanted = modes.singular_values > NOTHING * modes.singular_values[0]
-    return unlearnable(dead & wanted, modes.singular_values, "it starts at zero, or balanced with the opposite sign")
+    why = "it starts at zero, or balanced with the opposite sign"
+    return (*unlearnable(dead & wanted, modes.singular_values, why), *cut_off(modes.singular_values))

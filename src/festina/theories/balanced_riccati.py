@@ -37,13 +37,13 @@ import numpy as np
 from .. import _riccati
 from .._balance import balance
 from .._errors import NoTheory, UnknownName
-from .._linalg import Modes
+from .._linalg import NOTHING, Modes
 from .._noun import is_traced, noun, real_array, whole
 from .._precision import in_double
 from .._setup import Setup, Task
 from ..inits import Balanced
 from ..nets import DeepLinear
-from ._linear import NOTHING, horizon_assumption, two_layer_assumptions, unlearnable, weight_readouts
+from ._linear import cut_off, horizon_assumption, two_layer_assumptions, unlearnable, weight_readouts
 from .base import Approach, Assumption, Readout, Theory, smooth_training
 
 __all__ = ["BalancedRiccati"]
@@ -180,6 +180,7 @@ class BalancedRiccati(Theory):
                 f"grown to order 1 by t ≈ {escape:.3g}: beyond, no simulation can follow the flow",
             ),
             *unlearnable(narrow, variance * values, f"only {hidden} modes fit through {hidden} hidden units"),
+            *cut_off(variance * np.asarray(values)),
         )
 
 

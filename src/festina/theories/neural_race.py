@@ -36,9 +36,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _race, _race_start
+from .._linalg import NOTHING
 from .._noun import noun
 from .._setup import Setup
 from ._gated import fastest_gated_rate, listed_paths_assumptions
+from ._linear import cut_off
 from ._race_maps import PathModes, path_modes, path_readouts
 from .base import Approach, Assumption, Readout, Reduction, smooth_training
 
@@ -153,6 +155,9 @@ class NeuralRace(Reduction):
                 f"{int(np.sum(layers.derived))} of {len(layers.derived)} components do not start along the modes: "
                 "they start from ½|W₁v + W₂ᵀu| in either layer, right as the layers become small"
             )
+            first = [members[0] for members in found.components.values()]
+            for p in np.asarray(first)[np.asarray(layers.derived, bool)]:
+                said += cut_off(np.asarray(found.strengths[p]))
         return tuple(said)
 
 
@@ -174,7 +179,7 @@ def _small_start(found: _race.Race, constants: RaceConstants) -> Assumption:
         if derived:
             p = members[0]
             values, variances = found.strengths[p], np.diag(found.variances[p, p])
-            live = values > 1e-9 * np.max(values)
+            live = values > NOTHING * np.max(values)
             smallest = np.min(values[live] / variances[live], initial=np.inf)
             size = max(np.linalg.norm(constants.weights[k], 2) for k in found.moments.paths[p].edges)
             worst = max(worst, float(size**2 / smallest))
