@@ -45,11 +45,12 @@ class Gated(Net):
     edges') descends the error that paths of lower rank have left, and those do not see it. This is the sequential
     training, by stopped gradients, of some published code.
 
-    >>> net = Gated({"x": 3, "left": 4, "right": 4, "y": 2},
-    ...             [("x", "left"), ("x", "right"), ("left", "y"), ("right", "y")],
-    ...             node_gates={"left": {"context": [0]}, "right": {"context": [1]}})
-    >>> [str(path) for path in net.paths()]
-    ['x → left → y', 'x → right → y']
+    Examples:
+        >>> net = Gated({"x": 3, "left": 4, "right": 4, "y": 2},
+        ...             [("x", "left"), ("x", "right"), ("left", "y"), ("right", "y")],
+        ...             node_gates={"left": {"context": [0]}, "right": {"context": [1]}})
+        >>> [str(path) for path in net.paths()]
+        ['x → left → y', 'x → right → y']
     """
 
     nodes: Any = static()
