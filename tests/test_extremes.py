@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 
+import jax
 import mpmath as mp
 import numpy as np
 import pytest
 
 import festina as fs
-from festina import _pair
+from festina import _pair, _riccati, _two_point
 from festina._precision import in_double
 from festina.theories.aligned_modes import mode, time_to
 from festina.theories.disjoint_pathways import effective_start, time_to_loss
+from festina.theories.two_point import final_distance, trajectory
 
 MANY = 64
 EPS = np.finfo(float).eps
@@ -274,3 +276,148 @@ def test_two_layers_of_any_balance():
             slope = sum(mp.hypot(one[0] - want[0], one[1] - want[1]) for one in moved) / h
             error = mp.hypot(seen[0] - want[0], seen[1] - want[1])
             assert error <= MANY * EPS * (size + slope), (seen, [float(one) for one in want], point)
+
+
+def two_point_reference(t, H, P, w, X, Y, tau_h, tau_y):
+    """H, P and w at t: two layers and an idle part, as in `pair_reference`."""
+    encoder, decoder, gap = X / (2 * tau_h), 1 / (2 * tau_y), mp.sqrt(Y)
+    along = (P - w) / gap
+    s, v = mp.sqrt(encoder * decoder * Y), encoder * decoder
+    first, last = mp.sqrt(H / encoder), along / mp.sqrt(H * decoder)
+    idle = (P - along**2) / (H * decoder)
+    slope = v * (last**2 + idle - first**2) / 2
+    rate = mp.sqrt(s**2 + slope**2)
+    up = mp.matrix([s, rate + slope]) / mp.hypot(s, rate + slope)
+    learned, forgotten = up[0] * first + up[1] * last, up[0] * last - up[1] * first
+    grow, fall, carry = mp.exp(rate * t), mp.exp(-rate * t), mp.exp(slope * t)
+    area = (learned**2 * (grow**2 - 1) + forgotten**2 * (1 - fall**2)) / (2 * rate)
+    area += idle * (t if slope == 0 else (carry**2 - 1) / (2 * slope))
+    size = 1 / mp.sqrt(1 + v * area)
+    one, other = learned * grow * size, forgotten * fall * size
+    hidden, decoded = up[0] * one - up[1] * other, up[1] * one + up[0] * other
+    H, along = encoder * hidden**2, mp.sqrt(v) * hidden * decoded
+    off = H * decoder * idle * (carry * size) ** 2
+    return H, along**2 + off, along * (along - gap) + off, along
+
+
+def two_point_points():
+    rng = np.random.default_rng(5)
+    for k in range(POINTS):
+        H, P, X, Y, tau_h, tau_y = 10.0 ** rng.uniform(-2, 2, 6)
+        angle = rng.uniform(-0.95, 0.95)
+        kind, unit = k % 5, 10.0 ** rng.uniform(-70, 70)
+        if kind == 1:  # other units of inputs, of activity, of outputs
+            X *= unit
+        elif kind == 2:
+            H *= 10.0 ** -rng.uniform(0, 100)
+            P *= H
+        elif kind == 3:
+            P, Y = P * unit, Y * unit
+        t = 10.0 ** rng.uniform(-3, 1.5) * tau_y / (H + math.sqrt(X * Y * tau_y / tau_h))
+        if kind == 4:
+            t = 1e12
+        yield t, H, P, P - angle * math.sqrt(P * Y), X, Y, tau_h, tau_y
+
+
+def test_two_points_and_their_final_distance():
+    points = list(two_point_points())
+    names = ("distance0", "output0", "alignment0", "input_gap", "target_gap", "tau_h", "tau_y")
+    found, ends = [], []
+    for time, *numbers in points:
+        named = dict(zip(names, numbers, strict=True))
+        found.append([float(curve[0]) for curve in trajectory(np.array([time]), **named)])
+        ends.append(float(final_distance(**named)))
+    array = np.array(points).T
+    together = in_double(_two_point.states)(array[0][:, None], *array[1:])
+    with mp.workdps(250):
+        for k, (seen, end, point) in enumerate(zip(found, ends, points, strict=True)):
+            numbers, h = list(map(mp.mpf, point)), mp.mpf(10) ** -60
+            want = two_point_reference(*numbers)
+            moved = [two_point_reference(*numbers[:i], numbers[i] * (1 + h), *numbers[i + 1 :]) for i in range(8)]
+            sizes = want[0], want[1], want[1] + abs(want[3]) * mp.sqrt(numbers[5])
+            for i, size in enumerate(sizes):
+                bound = MANY * EPS * (size + sum(abs(one[i] - want[i]) for one in moved) / h)
+                assert abs(seen[i] - want[i]) <= bound, (i, seen, float(want[i]), point)
+                assert abs(float(together[i][k, 0]) - want[i]) <= bound, (i, float(want[i]), point)
+            _, H, P, _, X, Y, tau_h, tau_y = numbers
+            half, scale = (H - tau_y / tau_h * X * P / H) / 2, tau_y / tau_h * X * Y
+            wanted = half + mp.sqrt(half**2 + scale)
+            # A is a difference: what it loses moves the end by less than its parts.
+            slope = (H + tau_y / tau_h * X * P / H) / (2 * mp.sqrt(half**2 + scale))
+            assert abs(end - wanted) <= MANY * EPS * wanted * (1 + slope), (end, float(wanted), point)
+
+
+def riccati_reference(t, lam, *entries):
+    """W₂W₁ of 2 → 2 → 2 units: Q Qᵀ = e^(Ft) Q₀ (1 + Q₀ᵀ ∫e^(2Ft) Q₀)⁻¹ Q₀ᵀ e^(Ft), whose lower left block it is."""
+    target, first, last = (mp.matrix(2, 2) for _ in range(3))
+    for k, entry in enumerate(entries):
+        (target, first, last)[k // 4][k % 4 // 2, k % 2] = entry
+    field, start = mp.matrix(4, 4), mp.matrix(4, 2)
+    for i in range(2):
+        field[i, i], field[2 + i, 2 + i] = -lam / 2, lam / 2
+        for j in range(2):
+            field[i, 2 + j] = field[2 + j, i] = target[j, i]
+            start[i, j], start[2 + i, j] = first[j, i], last[i, j]
+    rates, vectors = mp.eigsy(field)
+    start = vectors.T * start
+    grown = mp.diag([mp.exp(rate * t) for rate in rates]) * start
+    area = mp.diag([t if rate == 0 else mp.expm1(2 * rate * t) / (2 * rate) for rate in rates])
+    gram = vectors * grown * mp.inverse(mp.eye(2) + start.T * area * start) * grown.T * vectors.T
+    return gram[2:4, 0:2]
+
+
+def riccati_points():
+    rng = np.random.default_rng(6)
+    for k in range(POINTS):
+        kind, unit = k % 8, 10.0 ** rng.uniform(-100, 100)
+        turns = [np.linalg.qr(rng.normal(size=(2, 2)))[0] for _ in range(2)]
+        values = np.array([1.0, rng.uniform(0.1, 0.9)])
+        lam, scale = rng.normal(), 10.0 ** rng.uniform(-8, 0)
+        if kind == 1:
+            values[1] = 1.0
+        elif kind == 2:
+            values[1] = 1 - 10.0 ** rng.uniform(-15, -10)
+        elif kind == 3:
+            lam = 0.0
+        elif kind == 4:
+            lam = rng.choice([-1, 1]) * 10.0 ** rng.uniform(1, 2)
+        elif kind == 5:
+            scale = 1e-100
+        elif kind == 6:
+            values[1] = 0.0
+        target = turns[0] * values @ turns[1]
+        first, last = scale * rng.normal(size=(2, 2, 2))
+        t = rng.uniform(0.1, 40 if kind != 4 else 2)
+        if kind == 7:  # another unit of time, of which that of the weights is the root
+            target, lam, t = target * unit, lam * unit, t / unit
+            first, last = first * math.sqrt(unit), last * math.sqrt(unit)
+        if k % 10 == 9:
+            unit = t / 1e12
+            target, lam, t = target * unit, lam * unit, 1e12
+            first, last = first * math.sqrt(unit), last * math.sqrt(unit)
+        yield t, lam, target, first, last
+
+
+def test_the_balanced_solution_of_small_matrices():
+    points = list(riccati_points())
+
+    def maps(t, lam, target, first, last):
+        found = _riccati.flow(target, (first, last), lam)
+        inner, outer = _riccati.weights(found, _riccati.states(found, t[None]))
+        return outer[0] @ inner[0]
+
+    columns = [np.stack(column) for column in zip(*points, strict=True)]
+    found = in_double(jax.vmap(maps))(*columns)
+    with mp.workdps(300):
+        for seen, (t, lam, *matrices) in zip(found, points, strict=True):
+            numbers, h = [mp.mpf(n) for n in (t, lam, *np.concatenate(matrices).ravel())], mp.mpf(10) ** -80
+            want = riccati_reference(*numbers)
+            size = max(abs(entry) for entry in want)
+            # Matrices are known to rounding of their largest entry, which is what a decomposition keeps.
+            sizes = [abs(numbers[0]), abs(numbers[1])] + [mp.mpf(np.abs(m).max()) for m in matrices for _ in range(4)]
+            slope = 0
+            for i, scale in enumerate(sizes):
+                moved = riccati_reference(*numbers[:i], numbers[i] + h * scale, *numbers[i + 1 :])
+                slope += max(abs(entry) for entry in moved - want) / h
+            error = max(abs(seen[i, j] - want[i, j]) for i in range(2) for j in range(2))
+            assert error <= MANY * EPS * (size + slope), (t, lam, matrices, float(error / size), float(slope / size))
