@@ -156,7 +156,7 @@ def _deep_time_to(target: Number, s: Number, v: Number, start: Number, clock: Cl
     delta, is_ahead = _pace(jnp.minimum(ratio, largest) - 1, pull)
     lag = jnp.log1p(_pace(v * (end - size), pull)[0])
     theta = _two_layer_time_to(log_rho, lag, delta, s)
-    time = _elapsed(theta, s, w, clock, log_rho, lag) / (clock.factor * size**clock.m)
+    time = _elapsed(theta, s, w, clock, (log_rho, lag)) / (clock.factor * size**clock.m)
     return _or_never(time, is_ahead & has_same_sign, target == start)
 
 
@@ -250,14 +250,14 @@ def _bracket(elapsed: Number, s: Number, w: Number, m: Number) -> tuple[Number, 
     return jnp.minimum(elapsed, bound), jnp.maximum(elapsed, bound)
 
 
-def _elapsed(
-    theta: Number, s: Number, w: Number, clock: Clock, log_rho: Number | None = None, lag: Number | None = None
-) -> Number:
-    """T(theta), the integral of rho^(-m); log(rho) and s theta - log(rho) at its end, if they are known."""
-    if log_rho is None:
+def _elapsed(theta: Number, s: Number, w: Number, clock: Clock, end: tuple[Number, Number] | None = None) -> Number:
+    """T(theta), the integral of rho^(-m); `end` is log(rho) and s theta - log(rho) there, if they are known."""
+    if end is None:
         rho = _growth(theta, s, w)
         log_rho = jnp.log(jnp.maximum(rho, jnp.finfo(rho.dtype).tiny))
         lag = s * theta - log_rho
+    else:
+        log_rho, lag = end
     is_short = (jnp.abs(s) + w) * theta <= 1
     short = jnp.where(is_short, theta, 0.0)
     # Over a short path the zones would cancel; the mean of the integrand keeps all digits.
