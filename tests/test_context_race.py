@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 
 import festina as fs
 from festina.tasks.hierarchy import hierarchy_block
+from festina.theories._context_pathways import read_race
 from festina.theories.context_race import (
     ContextRace,
     gate_overlap,
@@ -232,6 +233,46 @@ def test_it_refuses_other_tasks_and_nets_with_what_it_measured():
     assert float(failed(race(3, 2, 0.1, width=20))["small start"]) > 0.05
     with pytest.raises(fs.NoTheory, match=r"equal trees: measured 0\.\d+"):
         fs.solve(setup.replace(task=fs.tasks.contextual(8, 3)), "ContextRace")
+
+
+def test_starts_can_be_given():
+    setup = ContextRace.example()
+    shape = {"items": 2, "contexts": 3, "size": 2}
+    read = ContextRace().constants(setup, 0)
+    common, subset = read.effective[:-1], float(np.mean(read.starts[:, 0, 0]))
+    again = fs.solve(setup, ContextRace(common_start=common, subset_start=subset))
+    np.testing.assert_allclose(again["loss"], fs.solve(setup, ContextRace)["loss"], rtol=1e-12)
+    # Larger weights of the subsets are a larger start of them.
+    weights = list(setup.weights(0))
+    for edges in read_race(setup.net, setup.task).subsets:
+        for e in edges:
+            weights[e] = math.sqrt(10) * weights[e]
+    ahead = fs.solve(setup, ContextRace(subset_start=10 * subset))
+    larger = fs.solve(setup.replace(init=fs.inits.Given(weights)), ContextRace)
+    np.testing.assert_allclose(ahead["residual_modes"], larger["residual_modes"], rtol=1e-9)
+    assert ahead.provenance["note"] == "subset_start as given, in the place of those of the weights"
+    # The law of motion from these starts, integrated: B of the rest from its head start, π of the common pathway.
+    begun, own = np.array([3e-9, 2e-9, 5e-9, 1e-9]), 4e-9
+    given = fs.solve(setup, ContextRace(common_start=begun, subset_start=own))
+    constants = ContextRace(begun, own).constants(setup, 0)
+    mode = item_mode(1.0, **shape)
+    late = constants.common.singular_values.tolist().index(pytest.approx(mode.common))
+    first = [*begun, head_start(1.0, own, begun[late], **shape)]
+    rates, spread = constants.rates, constants.variances
+    law = lambda t, log: 2 * (rates - spread * np.exp(log))  # noqa: E731
+    options = dict(method="DOP853", rtol=1e-12, atol=1e-12, t_eval=setup.times)
+    grown = np.exp(solve_ivp(law, (0, setup.times[-1]), np.log(first), **options).y.T)
+    np.testing.assert_allclose(given["common_modes"], grown[:, :-1], rtol=1e-8)
+    np.testing.assert_allclose(given["residual_modes"][:, 0], grown[:, -1] / constants.learned[-1], rtol=1e-8)
+
+
+def test_bad_starts_are_refused():
+    with pytest.raises(fs.BadInput, match="common_start = 0") as refusal:
+        ContextRace(common_start=0)
+    assert "common_start > 0" in str(refusal.value)
+    with pytest.raises(fs.BadInput, match="2 numbers in common_start") as refusal:
+        ContextRace(common_start=[1e-9, 1e-9]).constants(ContextRace.example(), 0)
+    assert "one for each of 4 modes" in str(refusal.value)
 
 
 def test_bad_sizes_are_refused():

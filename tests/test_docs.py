@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -228,6 +231,24 @@ def test_the_experiment_to_copy_is_an_experiment(monkeypatch, tmp_path):
     report = fs.run(name, quick=True, out=tmp_path)
     assert report.as_expected, report
     assert fs.Report.load(tmp_path).claims == report.claims
+
+
+def test_the_theory_from_outside_obeys_every_law_once_it_is_moved_in(tmp_path):
+    for path in ("src/festina", "tests/conftest.py", "tests/test_theories.py", "tools/listings.py", "pyproject.toml"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / path).is_dir() else shutil.copy
+        copy(ROOT / path, tmp_path / path)
+    code = next(code for _, code in blocks(ROOT / "docs" / "extend.md", "python") if "class ShallowMap" in code)
+    (tmp_path / "src/festina/theories/shallow_map.py").write_text(code, encoding="utf-8")
+    subprocess.run([sys.executable, "tools/listings.py"], cwd=tmp_path, check=True, capture_output=True)
+    laws = shlex.split("-m pytest -q -p no:cacheprovider -k ShallowMap tests/test_theories.py")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    done = subprocess.run([sys.executable, *laws], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = int(re.search(r"(\d+) passed", done.stdout)[1])
+    everyone = (ROOT / "tests/test_theories.py").read_text(encoding="utf-8")
+    # One law has five kinds of setups that a theory may have to refuse.
+    assert ran == len(re.findall(r"^@every_(?:theory|closed_form)", everyone, flags=re.MULTILINE)) + 4
 
 
 def test_the_citation_names_this_version():

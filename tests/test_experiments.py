@@ -60,6 +60,15 @@ def test_the_report_is_whole_and_round_trips(name, quick):
 
 
 @every_experiment
+def test_its_data_is_read_by_attribute(name, quick):
+    import xarray
+
+    data = quick(name)[0].result.data
+    # `data.count` would be xarray's own method, whatever the variable of that name holds.
+    assert not {*data.variables, *data.dims, *data.attrs} & set(dir(xarray.Dataset))
+
+
+@every_experiment
 def test_the_figure_is_deterministic_and_drawn_from_the_saved_data(name, quick, tmp_path):
     _, folder = quick(name)
     again = fs.Report.load(folder)

@@ -443,6 +443,41 @@ def test_a_lesion_is_no_mistake():
     np.testing.assert_allclose(fs.simulate(setup)["loss"], fs.simulate(intact)["loss"], rtol=1e-12)
 
 
+def test_an_edge_that_no_sample_opens_stays_as_it_starts_and_changes_nothing():
+    rule = fs.rules.GradientDescent(0.05)
+    nodes, edges = {"x": 5, "a": 3, "b": 2, "y": 4}, [("x", "a"), ("a", "y"), ("x", "b"), ("b", "y")]
+    gates = {"a": {"context": [0, 1]}, "b": np.zeros(9)}
+    rng = np.random.default_rng(2)
+    weights = [0.3 * rng.normal(size=(nodes[end], nodes[begin])) for begin, end in edges]
+    whole = fs.Setup(labelled(), Gated(nodes, edges, gates), fs.inits.Given(weights), rule, until=4.0, points=3)
+    part = Gated({"x": 5, "a": 3, "y": 4}, edges[:2], {"a": gates["a"]})
+    alone = whole.replace(net=part, init=fs.inits.Given(weights[:2]))
+    seen, wanted = (fs.simulate(one, observe=["loss", "outputs", "path_norm"]) for one in (whole, alone))
+    for name in ("loss", "outputs"):
+        np.testing.assert_allclose(seen[name], wanted[name], rtol=1e-13)
+    np.testing.assert_allclose(seen["path_norm"][0, :, 1], np.linalg.norm(weights[3] @ weights[2]), rtol=1e-14)
+    predicted, smaller = fs.solve(whole), fs.solve(alone)
+    assert predicted.source == "PathDynamics"
+    np.testing.assert_allclose(predicted["outputs"], smaller["outputs"], atol=1e-8)  # as far as flows are integrated
+    assert predicted.provenance["note"] == "never learned: edge x → b, b → y; no sample opens a path through it"
+    assert smaller.provenance["note"] == ""
+    assert whole.net.closed_edges([labelled()]) == ("x → b", "b → y")
+
+
+def test_a_loss_that_vanishes_is_that_of_the_outputs_and_never_below_zero():
+    net = Gated.contexts(subsets=2, items=4, width=12)
+    setup = fs.Setup(CONTEXTUAL, net, fs.inits.SmallRandom(0.1), fs.rules.GradientDescent(0.5), until=3000, points=7)
+    trained = fs.simulate(setup, [0, 1], ["loss", "outputs"])
+    theory = fs.solve(setup.replace(rule=fs.rules.GradientFlow(), until=400.0, points=5), "PathDynamics")
+    for found in (trained, theory):
+        missed = 0.5 * np.mean(np.sum((found["outputs"] - CONTEXTUAL.y) ** 2, axis=-1), axis=-1)
+        assert (found["loss"] >= 0).all()
+        assert missed.min() < 1e-20, "it has been learned"
+        # Outputs are sums of some 20 terms of order 3, each with its rounding; the loss has the square of that.
+        rounding = 0.5 * CONTEXTUAL.d_out * (20 * 3 * np.finfo(float).eps) ** 2
+        np.testing.assert_allclose(found["loss"], missed, rtol=1e-3, atol=rounding)
+
+
 def test_biases_have_no_theory_of_paths():
     setup = fs.Setup(labelled(), fs.nets.MLP(4, bias=True), fs.inits.SmallRandom(0.1), until=1.0)
     with pytest.raises(fs.NoTheory, match="MLP with biases"):

@@ -124,11 +124,6 @@ BAD = {
     "column not written": (
         on_task(nodes={"x": 5, "h": 3, "y": 3}), "output column 3 of y", "4 columns of y written", "output node for it",
     ),
-    "zeros": (
-        on_task(nodes=THREE, edges=[("x", "a"), ("a", "y"), ("x", "b"), ("b", "y")], node_gates={"b": np.zeros(9)}),
-        "edge x → b never switches on: no sample opens a path through it, such as x → b → y", "every edge",
-        "remove the pathway",
-    ),
     "a value that does not occur": (
         lambda: setup_of(Gated.pathways([{"width": 3}, {"name": "odd", "width": 3, "on": {"context": [7]}}])),
         "gate of node 'odd' is on where the label 'context' is 7, which no sample has", "that occur: 0, 1, 2$",

@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+import xarray
 from scipy.spatial.distance import pdist
 from scipy.spatial.transform import Rotation
 
@@ -111,11 +112,11 @@ def test_twins_are_compared_seed_by_seed():
     found = compare(reference, {"late": late, "theory": theory}, fractions=(0.5, 1e-3), at=[0.0, 10.04, 40.0])
     assert found.candidate.values.tolist() == ["late", "theory"]
     np.testing.assert_allclose(found.time, [0, 10, 40])
-    np.testing.assert_allclose(found["shift"][0], -2, atol=5e-3)
+    np.testing.assert_allclose(found.time_shift[0], -2, atol=5e-3)
     assert found.raw_after_shift[0] < 2e-3
     np.testing.assert_allclose(found.raw, [largest(17, 15), largest(15, 20) / 2], rtol=1e-4)
     np.testing.assert_allclose(
-        found["mean"][1], np.mean([np.abs(drop(15) - drop(at))[0].mean() / drop(at)[0, 0] for at in (15, 20)])
+        found.raw_mean[1], np.mean([np.abs(drop(15) - drop(at))[0].mean() / drop(at)[0, 0] for at in (15, 20)])
     )
     np.testing.assert_allclose(found.reference_time_to, 17.5 + np.array([0, np.log(999) / 2]), atol=1e-3)
     np.testing.assert_allclose(found.time_to.sel(candidate="late") - found.reference_time_to, 2, atol=1e-3)
@@ -127,6 +128,7 @@ def test_twins_are_compared_seed_by_seed():
         assert float(found.output_mean_square[0, k]) == pytest.approx(np.mean((own - other) ** 2), rel=1e-13)
         hidden = [geometry(late["representation"][s, t], reference["representation"][s, t]) for s in range(2)]
         assert float(found.geometry[0, k]) == pytest.approx(np.mean(hidden), rel=1e-13)
+    assert not {*found.variables, *found.dims} & set(dir(xarray.Dataset)), "read by attribute"
     assert np.isnan(found.geometry[1]).all()
     assert np.isnan(found.output_gap[1]).all()
     alone = compare(reference, theory)
@@ -152,7 +154,7 @@ def test_a_trained_net_is_its_own_twin():
     )
     trained = fs.simulate(setup, 2, ["loss", "outputs", "representation"])
     found = compare(trained, {"itself": trained}, fractions=0.9)
-    for name in ("raw", "mean", "shift", "raw_after_shift", "output_gap", "output_mean_square"):
+    for name in ("raw", "raw_mean", "time_shift", "raw_after_shift", "output_gap", "output_mean_square"):
         assert (found[name] == 0).all(), name
     np.testing.assert_allclose(found.geometry, 1, rtol=1e-12)
 

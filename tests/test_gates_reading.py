@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
+import xarray
 
 import festina as fs
 from festina._spec import to_spec
@@ -73,12 +74,12 @@ def by_hand(on, size, loss, context):
         weight = [s / total if total else 1 / len(size[t]) for s in size[t]]
         kinds, votes = zip(*(letters(row) for row in on[t]), strict=True)
         strong = [u for u, s in enumerate(size[t]) if s > SMALL * max(size[t])]
-        now = {"share": {}, "majority": {}, "count": {}}
+        now = {"share": {}, "majority": {}, "on_for": {}}
         for w, kind, vote in zip(weight, kinds, votes, strict=True):
             now["share"][kind] = now["share"].get(kind, 0) + w
             now["majority"][vote] = now["majority"].get(vote, 0) + w
             if "x" not in kind:
-                now["count"][kind.count("1")] = now["count"].get(kind.count("1"), 0) + w
+                now["on_for"][kind.count("1")] = now["on_for"].get(kind.count("1"), 0) + w
         share = now["share"]
         now |= {"all_on": share.get("111", 0), "dead": share.get("000", 0)}
         now["split"] = sum(w for kind, w in share.items() if "x" in kind)
@@ -125,15 +126,20 @@ def test_it_is_labelled_and_sums_to_one(handmade):
     assert read.layer.values.tolist() == [1, 2]
     assert read.share.dims == ("seed", "layer", "time", "kind")
     assert read.majority.dims == ("seed", "layer", "time", "vote")
-    assert read["count"].dims == ("seed", "layer", "time", "values")
+    assert read.on_for.dims == ("seed", "layer", "time", "values_on")
     assert read.never_growing.dims == ("seed", "layer")
     for name, axis in (("share", "kind"), ("majority", "vote")):
         np.testing.assert_allclose(read[name].sum(axis), 1, atol=1e-14)
         assert (read[name] > 0).any(["seed", "layer", "time"]).all(), "only kinds that occur"
     np.testing.assert_allclose(read.pure + read.split + read.dead, 1, atol=1e-14)
-    np.testing.assert_allclose(read["count"].sum("values") + read.split, 1, atol=1e-14)
+    np.testing.assert_allclose(read.on_for.sum("values_on") + read.split, 1, atol=1e-14)
     unknown = {str(name) for name in read if np.isnan(read[name]).any()}
     assert unknown == {"began_all_on", "kept_all_on"}, "before learning begins"
+
+
+def test_its_variables_are_read_by_attribute(handmade):
+    read = purity(handmade[-1], small=SMALL)
+    assert not {*read.variables, *read.dims} & set(dir(xarray.Dataset))
 
 
 def test_kinds_are_in_order():
@@ -218,5 +224,5 @@ def test_kinds_beyond_the_most_are_one(handmade):
     np.testing.assert_allclose(fewer.share.sum("kind"), 1)
     least = everything.share.sum(("seed", "layer", "time"))
     assert least.sel(kind=kept).min() >= least.drop_sel(kind=kept).max()
-    for name in ("all_on", "pure", "split", "dead", "count", "switched"):
+    for name in ("all_on", "pure", "split", "dead", "on_for", "switched"):
         np.testing.assert_allclose(fewer[name], everything[name])

@@ -136,7 +136,7 @@ def test_the_frozen_twin_reports_how_far_it_is():
     by_simulation = fs.simulate(trained.setup.replace(net=found.net("share")), 2, ("loss", "outputs"))
     np.testing.assert_allclose(twin.trajectory["loss"], by_simulation["loss"], rtol=1e-10)
     np.testing.assert_allclose(twin.error, np.mean((by_simulation["outputs"] - trained["outputs"]) ** 2), rtol=1e-8)
-    assert {"mean", "raw", "shift", "output_gap", "geometry"} <= set(twin.errors)
+    assert {"raw_mean", "raw", "time_shift", "output_gap", "geometry"} <= set(twin.errors)
     # Trained again where only gates were recorded: the same numbers.
     gates_only = learned()
     np.testing.assert_allclose(fs.gates.freeze(gates_only, found).error, twin.error, rtol=1e-8)

@@ -55,6 +55,23 @@ def test_every_member_has_an_example_here():
 
 
 @every_net
+def test_what_it_computes_from_doubles_is_double(net):
+    weights = fs.Setup(TASK, net, fs.inits.SmallRandom(0.5), fs.rules.GradientDescent(0.1)).weights(1)
+    x = np.asarray(TASK.x)
+    outputs = net.apply(weights, x)
+    with jax.enable_x64(True):
+        wanted = np.asarray(net.apply(jax.tree.map(jnp.asarray, weights), jnp.asarray(x)))
+    assert outputs.dtype == wanted.dtype == np.float64
+    # Sums of at most 15 products in another order: rounding, where float32 would leave 1e-7.
+    np.testing.assert_allclose(outputs, wanted, rtol=0, atol=1e-14 * np.abs(wanted).max())
+    hidden = net.representation(weights, x)
+    assert hidden is None or hidden.dtype == np.float64
+    single = jax.tree.map(np.float32, weights)
+    assert net.apply(single, np.float32(x)).dtype == np.float32
+    assert jax.jit(net.apply)(weights, x).dtype == np.float32, "as the caller's own program"
+
+
+@every_net
 def test_shapes_of_weights_outputs_and_representation(net, double):
     weights = fs.Setup(TASK, net, fs.inits.SmallRandom(0.5), fs.rules.GradientDescent(0.1)).weights(1)
     wanted = net.shapes(8, 15)

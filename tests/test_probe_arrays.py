@@ -190,3 +190,34 @@ def test_torch_is_loaded_only_when_it_is_asked_for():
     arrays = "probe.arrays([0], {'h': [[[0.0], [2.0]]]})"
     code = f"import sys; from festina import probe; {arrays}; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_weighted_distances_are_sums_over_near_points():
+    rng = np.random.default_rng(0)
+    places = rng.normal(size=(5, 2))
+    H = np.sum((places[:, None] - places) ** 2, axis=-1)
+    W = [[np.exp(-H[i, j]) for j in range(5)] for i in range(5)]
+    summed = [
+        [sum(W[i][k] * W[j][m] * H[k, m] for k in range(5) for m in range(5)) for j in range(5)] for i in range(5)
+    ]
+    np.testing.assert_allclose(probe.weighted(H), summed, rtol=1e-13)
+    mean = probe.weighted(H, scale=None, normalised=True)
+    # The unit of the distances goes through, and points far from all others keep the distance of their own pair.
+    np.testing.assert_allclose(probe.weighted(7 * H, scale=None, normalised=True), 7 * mean, rtol=1e-13)
+    np.testing.assert_allclose(probe.weighted(H, scale=1e-9, normalised=True), H, rtol=1e-13)
+    assert (np.diagonal(mean) == 0).all()
+    assert (np.diagonal(probe.weighted(H)) > 0).all()
+
+
+def test_weighted_refuses_what_are_no_distances():
+    with pytest.raises(fs.BadInput, match=r"distances of shape \(2, 3\)") as refusal:
+        probe.weighted(np.ones((2, 3)))
+    assert "one row and one column" in str(refusal.value)
+    assert "square" in str(refusal.value)
+    for wrong in ([[0, -1], [-1, 0]], [[0, 1], [2, 0]]):
+        with pytest.raises(fs.BadInput, match="below 0, or not the same both ways") as refusal:
+            probe.weighted(wrong)
+        assert "symmetric" in str(refusal.value)
+        assert "probe.structure" in str(refusal.value)
+    with pytest.raises(fs.BadInput, match="scale = 0"):
+        probe.weighted([[0, 1], [1, 0]], scale=0)

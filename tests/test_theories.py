@@ -31,6 +31,7 @@ every_theory_of_the_flow = every({"exact", "reduction"})  # a limit has an error
 INDIFFERENT = {
     "FrozenKernel": {"another net", "misaligned weights", "another world"},
     "PathDynamics": {"misaligned weights", "another world"},
+    "ShallowMap": {"misaligned weights", "another world"},  # the theory of docs/extend.md, once it is moved in
 }
 
 

@@ -66,6 +66,7 @@ Fact = Bool[Array, "..."]
 _NODES = 14  # in every use the nearest singularity makes the error 6^(-2 nodes) or less
 _BISECTIONS = 24  # then Newton's method converges
 _ITERATIONS = 30
+_FAR = 500.0  # logarithm of a growth that is computed from its logarithm, before it overflows
 
 
 class Clock(NamedTuple):
@@ -113,11 +114,17 @@ def _deep_strength(t: Number, s: Number, v: Number, start: Number, clock: Clock,
     w, elapsed = v * size, clock.factor * size**clock.m * t
     # Without variance a deep chain blows up at m s T = 1; two layers only outgrow the dtype.
     limits = jnp.finfo(t.dtype)
-    rate = 1 / math.log(limits.max) if is_two_layers else clock.m
-    has_exploded = (w == 0) & (rate * s * elapsed >= 1 - 8 * limits.eps)
+    if is_two_layers:
+        has_exploded = (v == 0) & (s * elapsed + jnp.log(size) >= math.log(limits.max))
+    else:
+        has_exploded = (w == 0) & (clock.m * s * elapsed >= 1 - 8 * limits.eps)
     elapsed = jnp.where(has_exploded, 0.0, elapsed)
     theta = elapsed if is_two_layers else _two_layer_time(elapsed, s, w, clock)
-    moved = jnp.where(start == 0, start, start * _growth(theta, s, w))
+    is_far = s * theta > _FAR
+    far = jnp.exp(-jnp.where(is_far, s * theta + jnp.log(size), 0.0))
+    far = jnp.sign(start) / (far + v * _saturating_time(jnp.where(is_far, theta, 0.0), s))
+    near = start * _growth(jnp.where(is_far, 0.0, theta), s, w)
+    moved = jnp.where(start == 0, start, jnp.where(is_far, far, near))
     return jnp.where(has_exploded & (start != 0), jnp.sign(start) * jnp.inf, moved)
 
 
@@ -140,10 +147,16 @@ def _deep_time_to(target: Number, s: Number, v: Number, start: Number, clock: Cl
     s = jnp.where(start < 0, -s, s)
     size = jnp.where(start == 0, 1.0, jnp.abs(start))
     has_same_sign = target * jnp.sign(start) > 0
-    rho, w = jnp.where(has_same_sign, jnp.abs(target) / size, 1.0), v * size
-    delta, is_ahead = _pace(rho - 1, s - v * jnp.abs(target))
-    theta = _two_layer_time_to(rho, delta, s, w)
-    time = _elapsed(theta, s, w, clock) / (clock.factor * size**clock.m)
+    end, w = jnp.where(has_same_sign, jnp.abs(target), size), v * size
+    ratio, largest = end / size, jnp.finfo(end.dtype).max
+    # Ratios that are no numbers have logarithms that are.
+    is_number = (ratio > 1 / largest) & (ratio < largest)
+    log_rho = jnp.where(is_number, jnp.log(jnp.where(is_number, ratio, 1.0)), jnp.log(end) - jnp.log(size))
+    pull = s - v * end
+    delta, is_ahead = _pace(jnp.minimum(ratio, largest) - 1, pull)
+    lag = jnp.log1p(_pace(v * (end - size), pull)[0])
+    theta = _two_layer_time_to(log_rho, lag, delta, s)
+    time = _elapsed(theta, s, w, clock, (log_rho, lag)) / (clock.factor * size**clock.m)
     return _or_never(time, is_ahead & has_same_sign, target == start)
 
 
@@ -198,12 +211,12 @@ def _log_mean(x: Number) -> Number:
     )
 
 
-def _two_layer_time_to(rho: Number, delta: Number, s: Number, w: Number) -> Number:
-    """Inverse of `_growth`, with delta = (rho - 1) / (s - w rho)."""
-    # log(1 + s delta) loses the digits of a small rho; log(rho) + log(1 + w delta) keeps them.
-    is_small = s * delta < -0.5
-    to_small = (jnp.log(rho) + jnp.log1p(w * delta)) / jnp.where(is_small, s, 1.0)
-    return jnp.where(is_small, to_small, delta * _log_mean(jnp.where(is_small, 0.0, s * delta)))
+def _two_layer_time_to(log_rho: Number, lag: Number, delta: Number, s: Number) -> Number:
+    """Inverse of `_growth`, with delta = (rho - 1) / (s - w rho) and lag = log(1 + w delta)."""
+    # log(1 + s delta) loses the digits of a small rho, and a large one overflows; log(rho) + lag keeps them.
+    is_far = (s * delta < -0.5) | (log_rho > _FAR)
+    to_far = (log_rho + lag) / jnp.where(is_far, s, 1.0)
+    return jnp.where(is_far, to_far, delta * _log_mean(jnp.where(is_far, 0.0, s * delta)))
 
 
 def _two_layer_time(elapsed: Number, s: Number, w: Number, clock: Clock) -> Number:
@@ -237,20 +250,24 @@ def _bracket(elapsed: Number, s: Number, w: Number, m: Number) -> tuple[Number, 
     return jnp.minimum(elapsed, bound), jnp.maximum(elapsed, bound)
 
 
-def _elapsed(theta: Number, s: Number, w: Number, clock: Clock) -> Number:
-    """T(theta), the integral of rho^(-m)."""
+def _elapsed(theta: Number, s: Number, w: Number, clock: Clock, end: tuple[Number, Number] | None = None) -> Number:
+    """T(theta), the integral of rho^(-m); `end` is log(rho) and s theta - log(rho) there, if they are known."""
+    if end is None:
+        rho = _growth(theta, s, w)
+        log_rho = jnp.log(jnp.maximum(rho, jnp.finfo(rho.dtype).tiny))
+        lag = s * theta - log_rho
+    else:
+        log_rho, lag = end
     is_short = (jnp.abs(s) + w) * theta <= 1
     short = jnp.where(is_short, theta, 0.0)
     # Over a short path the zones would cancel; the mean of the integrand keeps all digits.
     directly = short * _gauss_sum(lambda u: _growth(short * u, s, w) ** -clock.m, _plain_rule(short.dtype))
-    long = _choose(~is_short, (theta, 1), (s, 1), (w, 0))
+    long = _choose(~is_short, (log_rho, 1), (lag, 0), (s, 1), (w, 0))
     return jnp.where(is_short, directly, _elapsed_through_zones(clock, *long))
 
 
-def _elapsed_through_zones(clock: Clock, theta: Number, s: Number, w: Number) -> Number:
-    """T(theta) as a sum over the zones on the path of log(rho) from 0 to its end."""
-    rho = _growth(theta, s, w)
-    end = jnp.log(jnp.maximum(rho, jnp.finfo(rho.dtype).tiny))
+def _elapsed_through_zones(clock: Clock, end: Number, lag: Number, s: Number, w: Number) -> Number:
+    """T as a sum over the zones on the path of log(rho) from 0 to its end."""
     # Where zones join does not change the sum, so it needs no derivative.
     target = lax.stop_gradient(jnp.log(jnp.abs(s)) - jnp.log(w))
     half_width = jnp.where(s > 0, math.log(2), 0.0)
@@ -260,7 +277,7 @@ def _elapsed_through_zones(clock: Clock, theta: Number, s: Number, w: Number) ->
     is_in_far = jnp.maximum(end, 0.0) > high
     # An empty zone computes with harmless numbers: no NaN enters its derivative.
     saddle = _choose(is_in_saddle, (jnp.minimum(0.0, low), 0), (jnp.minimum(end, low), 0), (s, 1), (w, 0))
-    near = _choose(is_in_target, (jnp.clip(0.0, low, high), 0), (end, 0), (s, 1), (w, 1), (theta, 0))
+    near = _choose(is_in_target, (jnp.clip(0.0, low, high), 0), (end, 0), (s, 1), (w, 1), (lag, 0))
     far = _choose(is_in_far, (jnp.maximum(0.0, high), 0), (jnp.maximum(end, high), 0), (s, 0), (w, 1))
     return _saddle_time(clock, *saddle) + _target_time(clock.m, *near) + _far_time(clock, *far)
 
@@ -274,9 +291,11 @@ def _saddle_time(clock: Clock, first: Number, last: Number, s: Number, w: Number
     """T from log(rho) = first to last, where |z| is small."""
     m, kernel = clock.m, functools.partial(_kernel, clock.saddle_rule)
     z, length = w / s * jnp.exp(first), last - first
-    tail = jnp.exp((2 - m) * length) * kernel(z * jnp.exp(length)) - kernel(z)
-    powers = _saturating_time(length, m) + z * _saturating_time(length, m - 1)
-    return jnp.exp(-m * first) / s * (powers + z**2 * tail)
+    # In three parts: a power that the small z makes up for may itself be no number.
+    part, decay = jnp.exp(length / 3), jnp.exp(-m * length)
+    z_last = z * part * part * part
+    powers = _saturating_time(length, m) + z_last * decay * _saturating_time(length, 1 - m)
+    return jnp.exp(-m * first) / s * (powers + z_last**2 * decay * kernel(z_last) - z**2 * kernel(z))
 
 
 def _far_time(clock: Clock, first: Number, last: Number, s: Number, w: Number) -> Number:
@@ -287,12 +306,12 @@ def _far_time(clock: Clock, first: Number, last: Number, s: Number, w: Number) -
     return jnp.exp(-(1 + m) * first) / w * tail
 
 
-def _target_time(m: Number, first: Number, last: Number, s: Number, w: Number, theta: Number) -> Number:
+def _target_time(m: Number, first: Number, last: Number, s: Number, w: Number, lag: Number) -> Number:
     """T from log(rho) = first to last, where z is between 1/2 and 2, or at the target z = 1."""
     z0 = w / s
     border, start = _choose(first != 0, (z0 * jnp.exp(first), 0.5), (z0, 0.5))
-    # (1 - z) / (1 - z0) = rho e^(-s theta) exactly, so z = 1 is never rounded to.
-    logarithm = jnp.log(jnp.abs((1 - border) / (1 - start))) + s * theta - last
+    # (1 - z) / (1 - z0) = rho e^(-s theta) = e^(-lag) exactly, so z = 1 is never rounded to.
+    logarithm = jnp.log(jnp.abs((1 - border) / (1 - start))) + lag
     length = last - first
 
     def smooth(u):

@@ -91,16 +91,17 @@ def basis(singular_value: Any, variance: Any, first: Any, last: Any, idle: Any =
     even = (smaller + larger) / 2
     odd = jnp.where(still, 0.5, slope / jnp.where(still, 1.0, 4 * rate * even))
     size = smaller * jnp.abs(first) + larger * jnp.abs(last)
-    learned = _sum(smaller * first, larger * last, even * total + odd * difference)
+    learned = _sum((smaller * first, larger * last), (even * total, odd * difference))
     learned = jnp.where(jnp.abs(learned) > ROUNDING * size, learned, 0.0)
-    forgotten = _sum(smaller * last, -larger * first, even * difference - odd * total)
+    forgotten = _sum((smaller * last, -larger * first), (even * difference, -odd * total))
     return Basis(slope, rate, gap, smaller, larger, learned, forgotten)
 
 
-def _sum(one: Any, other: Any, same: Any) -> Any:
-    """one + other, unless they nearly cancel: then `same`."""
-    direct = one + other
-    return jnp.where(2 * jnp.abs(direct) >= jnp.abs(one) + jnp.abs(other), direct, same)
+def _sum(terms: tuple[Any, Any], same: tuple[Any, Any]) -> Any:
+    """The sum of two terms, unless they nearly cancel: then of others with the same sum, if these are smaller."""
+    direct, other = sum(terms), sum(same)
+    size, other_size = (jnp.abs(one[0]) + jnp.abs(one[1]) for one in (terms, same))
+    return jnp.where((2 * jnp.abs(direct) >= size) | (size <= other_size), direct, other)
 
 
 def mean_decay(exponent: Any) -> Any:

@@ -35,6 +35,23 @@ def in_double(function: F) -> F:
     return wrapped  # pyright: ignore[reportReturnType]
 
 
+def as_its_weights(method: F) -> F:
+    """A method of a net and its weights, in float64 wherever these are; inside a JAX transformation, as traced.
+
+    Without this the functions of JAX in it would cut float64 weights to float32 in silence.
+    """
+
+    @functools.wraps(method)
+    def wrapped(net, weights, *inputs, **named):
+        is_double = any(getattr(leaf, "dtype", None) == np.float64 for leaf in jax.tree.leaves(weights))
+        traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((weights, inputs, named)))
+        if traced or not is_double or jnp.result_type(float) == np.float64:
+            return method(net, weights, *inputs, **named)
+        return in_double(functools.partial(method, net))(weights, *inputs, **named)
+
+    return wrapped  # pyright: ignore[reportReturnType]
+
+
 def _in_present_dtype(leaf: Any) -> Any:
     """Float64 arrays in the dtype that JAX uses now, stated by name.
 

@@ -225,8 +225,7 @@ def _losses(setup: Setup, maps: Any) -> Any:
     """(time, task): the loss of every task under the predicted map."""
 
     def one(task):
-        error = maps - task.target()
-        return task.floor() + 0.5 * jnp.einsum("toi,ij,toj->t", error, task.cov_x, error)
+        return jax.vmap(functools.partial(_objective.loss_of_map, _objective.Moments.of(task)))(maps)
 
     return jnp.stack([one(task) for task in setup.task.tasks], axis=1)
 

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from ._errors import BadInput, UnknownName
 from ._linalg import Modes, modes_at
 from ._noun import is_traced, noun, positive, real_array, static, whole
-from ._precision import in_double
+from ._precision import as_its_weights, in_double
 from ._task import Matrix, Task, TaskSequence, default_horizon
 
 Weights = Any  # a pytree of arrays; for a chain of layers a tuple of (out, in) matrices
@@ -29,7 +29,8 @@ class Net(abc.ABC):
     """An architecture: shapes and `apply`, no weights.
 
     A linear net also has `map`, and is trained on second moments: its cost does not grow
-    with the number of samples.
+    with the number of samples. Whatever it computes from float64 weights is float64; inside
+    a transformation of JAX it has the precision of that.
     """
 
     linear: ClassVar[bool] = False
@@ -37,6 +38,12 @@ class Net(abc.ABC):
     switches: Any = ()  # times at which the net itself changes; `at_time` is the net from then on
     alike: Any = ()  # groups of numbers of weights that have the same part and shape, and are best held as one
     junctions: Any = ()  # of a linear net, for every hidden layer: numbers of the weights into it, and out of it
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        for name in ("apply", "representations", "representation", "map", "gates"):
+            if name in cls.__dict__:
+                setattr(cls, name, as_its_weights(cls.__dict__[name]))
 
     @abc.abstractmethod
     def shapes(self, d_in: int, d_out: int) -> Any:

@@ -25,7 +25,7 @@ def small_start(net: nets.Gated, scale: float, ahead: float = 1.0) -> inits.Smal
 def compared(relu: Trajectory, twins: Mapping[str, Trajectory], epoch: float) -> Any:
     """`gates.compare` with times in epochs, where an `epoch` is so much time."""
     found = compare(relu, twins, fractions=FRACTIONS)
-    for name in ("shift", "time_to", "reference_time_to"):
+    for name in ("time_shift", "time_to", "reference_time_to"):
         found[name] = found[name] / epoch
     return found.assign_coords(time=np.rint(found.time / epoch).astype(int)).rename(time="epoch", candidate="net")
 

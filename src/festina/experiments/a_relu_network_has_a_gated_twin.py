@@ -144,7 +144,7 @@ def claims(result: Result) -> list[Claim]:
             float(data.replay_error.max()), 1e-10, source="paper",
         ),
         Claim.at_most(
-            f"Four gates, for all and for two contexts: distance of losses, moved by {doubles['shift']:.0f} epochs",
+            f"Four gates, for all and for two contexts: distance of losses, moved by {doubles.time_shift:.0f} epochs",
             float(doubles.raw_after_shift), 0.03, source="paper", expected=as_run, reason=late,
         ),
         Claim.at_most(
@@ -261,9 +261,9 @@ def _draw_table(axes, data) -> None:
     rows = [("ReLU", ["", "", "", "", *map(_twins.epochs_text, data.reference_time_to.values)])]
     for name in data.net.values:
         one = data.sel(net=name)
-        distances = [f"{float(one[key]):.3f}" for key in ("raw", "mean", "raw_after_shift")]
+        distances = [f"{float(one[key]):.3f}" for key in ("raw", "raw_mean", "raw_after_shift")]
         rows.append(
-            (str(name), [*distances, f"{float(one['shift']):.0f}", *map(_twins.epochs_text, one.time_to.values)])
+            (str(name), [*distances, f"{float(one.time_shift):.0f}", *map(_twins.epochs_text, one.time_to.values)])
         )
     if "independent" in data:
         known = {"ReLU": data.independent_relu} | {name: data.independent.sel(net=name) for name in data.net.values}

@@ -122,7 +122,7 @@ def run(
             "defect": ((), float(defects["defect"][0])),
             "share": (
                 ("seed", "time", "kind"),
-                np.stack([*(read["count"][..., k] for k in range(CONTEXTS, 0, -1)), read.split, read.dead], axis=-1),
+                np.stack([*(read.on_for[..., k] for k in range(CONTEXTS, 0, -1)), read.split, read.dead], axis=-1),
             ),
             "majority": (("seed", "time"), read.majority.values[..., two].sum(axis=-1)),
             "on": (("shown", "hidden", "sample"), unpacked(packed, task.samples or 0).astype(np.int8)),

@@ -91,7 +91,7 @@ def run(
             **{f"norm_{name}": (("seed", "epoch", "path"), values) for name, values in norms.items()},
             "all_on": (("gate_seed", "layer", "epoch"), read.all_on.values),
             "split": (("gate_seed", "layer", "epoch"), read.split.values),
-            "pairs": (("gate_seed", "layer"), last["count"].sel({"values": 2}).values),
+            "pairs": (("gate_seed", "layer"), last.on_for.sel(values_on=2).values),
         },
         coords={"epoch": recorded, "seed": draws, "layer": [1, 2]},
         attrs={"hidden": hidden},

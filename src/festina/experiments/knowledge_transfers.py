@@ -86,7 +86,7 @@ def run(
             "opposed": _opposed(tree, task),
             "untrained": _loss(task, np.zeros_like(task.target())[None])[0],
             "switch_predicted": _loss(task, tree.target()[None])[0],
-            "items": embedded,
+            "item_places": embedded,
         }
         found |= {f"loss_{kind}": _loss(task, found[f"map_{kind}"][points - 1 :]) for kind in ("theory", "training")}
         for kind in ("theory", "training"):
@@ -110,7 +110,7 @@ def run(
         "opposed": (),
         "untrained": (),
         "switch_predicted": (),
-        "items": ("both_times", "item", "direction"),
+        "item_places": ("both_times", "item", "direction"),
         "overlap": ("mode",),
         **{f"{name}_{kind}": ("time",) for name in ("fresh", "loss", "stuck") for kind in ("theory", "training")},
         **dict.fromkeys(("modes_theory", "modes_training", "tree_modes", "loss_parts"), ("both_times", "mode")),
@@ -294,7 +294,7 @@ def _draw_losses(axes, data, times, variant) -> None:
 def _draw_items(axes, data, switch) -> None:
     """Paths of the items through both tasks; rings where the first one ends, dots at the end."""
     for k, name in enumerate(data.item.values):
-        path, colour = data["items"].values[:, k], COLOURS[k % len(COLOURS)]
+        path, colour = data.item_places.values[:, k], COLOURS[k % len(COLOURS)]
         axes.plot(*path[: switch + 1].T, color=colour, lw=0.8, ls=":")
         axes.plot(*path[switch:].T, color=colour, lw=1.5)
         axes.plot(*path[switch], "o", color=colour, ms=6, mfc="white")

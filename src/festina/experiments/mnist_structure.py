@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import probe
 from .._errors import BadInput, Diverged, UnknownName
 from .._noun import positive, whole
 from .._plot import COLOURS, new_figure
@@ -147,15 +148,9 @@ def _predictions(x, digit, distance0, output0, alignment0):
             )
         )
     )  # fmt: skip
-    printed = np.exp(-from_start)
-    scale = np.median(apart[~np.eye(SHOWN, dtype=bool)])
-    shares = np.exp(-apart / scale)
-    shares /= shares.sum(axis=1, keepdims=True)
-    normalised = shares @ apart @ shares.T
-    np.fill_diagonal(normalised, 0.0)
     return {
-        PRINTED: printed @ from_start @ printed.T, NORMALISED: normalised, ALONE: apart, IMAGES: squares,
-        CLASSES: (digit[:, None] != digit).astype(float),
+        PRINTED: probe.weighted(from_start), NORMALISED: probe.weighted(apart, scale=None, normalised=True),
+        ALONE: apart, IMAGES: squares, CLASSES: (digit[:, None] != digit).astype(float),
     }  # fmt: skip
 
 

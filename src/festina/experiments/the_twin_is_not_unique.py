@@ -114,7 +114,7 @@ def run(
             "floor": ("candidate", [_floor(task, net) / free["loss"][0, 0] for net in made.values()]),
             "epochs_to": near.time_to / (RATE * SAMPLES),
             "relu_epochs_to": near.reference_time_to / (RATE * SAMPLES),
-            "distance": near["mean"],
+            "distance": near.raw_mean,
             "two_contexts": (("subset", "mode"), _contexts.strengths(residual, 2, CONTEXTS, ITEMS)),
             "points": ("sample", np.linalg.norm(residual.y, axis=1) * np.linalg.norm(task.x, axis=1) / SAMPLES),
             "predicted_loss": ("time", _one_mode_each(task, relu.times, (common + others) // SAMPLES, scale, rate)),

@@ -164,7 +164,7 @@ def claims(result: Result) -> list[Claim]:
     }
     found = [
         Claim.at_most(
-            f"Pathways for all contexts but one have ReLU's loss: distance, moved by {_listed(twin['shift'])} epochs",
+            f"Pathways for all contexts but one have ReLU's loss: distance, moved by {_listed(twin.time_shift)} epochs",
             float(twin.raw_after_shift.max()), 0.06, source="paper",
         ),
         Claim.at_most(
@@ -209,7 +209,7 @@ def claims(result: Result) -> list[Claim]:
         found.append(
             Claim.at_most(
                 "With half of the ReLU units in common less than half of the shift is needed: largest ratio of shifts",
-                float(np.abs(half["shift"] / twin["shift"]).max()), 0.5, fitted=True,
+                float(np.abs(half.time_shift / twin.time_shift).max()), 0.5, fitted=True,
             )
         )  # fmt: skip
     if data.attrs["as_run"]:
@@ -287,8 +287,8 @@ def _draw_table(axes, data) -> None:
         rows.append((f"{count}: ReLU", ["", "", "", "", *map(_twins.epochs_text, here.reference_time_to.values)]))
         for name in data.net.values:
             one = here.sel(net=name)
-            distances = [f"{float(one[key]):.3f}" for key in ("raw", "mean", "raw_after_shift")]
+            distances = [f"{float(one[key]):.3f}" for key in ("raw", "raw_mean", "raw_after_shift")]
             times = map(_twins.epochs_text, one.time_to.values)
-            rows.append((f"    {name}", [*distances, f"{float(one['shift']):.0f}", *times]))
+            rows.append((f"    {name}", [*distances, f"{float(one.time_shift):.0f}", *times]))
     columns = ["largest", "mean", "moved", "by", *(f"{100 * fraction:g} %" for fraction in data.fraction.values)]
     _twins.draw_table(axes, columns, rows, "distances of losses; epochs to a share of the loss")

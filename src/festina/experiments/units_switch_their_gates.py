@@ -78,7 +78,7 @@ def run(
             "share": (
                 ("start", "seed", "time", "kind"),
                 np.stack([
-                    np.stack([*(one["count"][..., k] for k in range(CONTEXTS, 0, -1)), one.split, one.dead], axis=-1)
+                    np.stack([*(one.on_for[..., k] for k in range(CONTEXTS, 0, -1)), one.split, one.dead], axis=-1)
                     for one in read
                 ]),
             ),

@@ -92,7 +92,7 @@ def run(
             "lost": ("size", [len(_only_in(one, other)) for one, other in zip(found, biased, strict=True)]),
             "crossed": ("size", [int(_crossed(one, *size).sum()) for one, size in zip(found, sizes, strict=True)]),
             "uncrossed": ("size", [_uncrossed(*size) for size in sizes]),
-            "count": (("size", "kind"), [np.bincount(of_size, minlength=len(KINDS)) for of_size in kinds]),
+            "patterns": (("size", "kind"), [np.bincount(of_size, minlength=len(KINDS)) for of_size in kinds]),
             "formula": ("any_size", [poly_bernoulli(*size) for size in (*sizes, SOURCE)]),
             "nested": ("any_size", [nested(*size) for size in (*sizes, SOURCE)]),
             **{f"kind {_label(size)}": (f"gate {_label(size)}", kinds[k]) for k, size in enumerate(sizes[:2])},
@@ -223,9 +223,9 @@ def claims(result: Result) -> list[Claim]:
     data = result.data
     first, source = data.isel(size=0), data.isel(task=-1)
     lemma = ["by context", "single point"]
-    outside = int(first["count"].sel(kind=["by item", "other"]).sum())
+    outside = int(first.patterns.sel(kind=["by item", "other"]).sum())
     many, all_of_source = int(data.formula[-1]), 2 ** (SOURCE[0] * SOURCE[1])
-    counted = " ".join(str(int(count)) for count in first["count"])
+    counted = " ".join(str(int(count)) for count in first.patterns)
     expected = " ".join(map(str, FIRST))
     possible = " ".join(str(int(count)) for count in data.possible)
     stated = " ".join(map(str, POSSIBLE[: data.sizes["size"]]))
@@ -249,7 +249,7 @@ def claims(result: Result) -> list[Claim]:
         Claim.at_most(
             "All gates are by context or single points (lemma 4.1): possible gates at 2×2 that are not", outside, 0,
             source="paper", expected=False,
-            reason=f"{int(first['count'].sel(kind='by item'))} are by item and {int(first['count'].sel(kind='other'))} "
+            reason=f"{int(first.patterns.sel(kind='by item'))} are by item and {int(first.patterns.sel(kind='other'))} "
             "are other; the proof excludes exclusive or only, and calls gates by item useless, not impossible",
         ),
         Claim.at_least(
@@ -283,9 +283,9 @@ def figure(result: Result):
         loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=len(KINDS), handlelength=1.0, columnspacing=1.0,
     )  # fmt: skip
     below = np.zeros(data.sizes["size"])
-    whole_number = data["count"].sum("kind").values
+    whole_number = data.patterns.sum("kind").values
     for kind, colour in colours.items():
-        high = data["count"].sel(kind=kind).values / whole_number
+        high = data.patterns.sel(kind=kind).values / whole_number
         counts.bar(data["size"], high, bottom=below, color=colour, width=0.6)
         below += high
     for k, (possible, of_all) in enumerate(zip(data.possible.values, whole_number, strict=True)):

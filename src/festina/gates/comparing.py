@@ -38,9 +38,9 @@ def compare(
 
     All numbers are averages over seeds, and distances of losses are in units of the loss of the reference at the start:
 
-    - `raw`, `mean` (candidate): the largest distance of losses over time, and its mean over the recorded times.
-    - `shift`, `raw_after_shift` (candidate): the one time by which to move the curves of a candidate, for all seeds, so
-      that the largest distance is least (negative: the candidate is late), and what is left of it.
+    - `raw`, `raw_mean` (candidate): the largest distance of losses over time, and its mean over the recorded times.
+    - `time_shift`, `raw_after_shift` (candidate): the one time by which to move the curves of a candidate, for all
+      seeds, so that the largest distance is least (negative: the candidate is late), and what is left of it.
     - `time_to` (candidate, fraction), `reference_time_to` (fraction): when the loss falls to a fraction of its start;
       infinite if for one seed it never does.
     - `output_gap`, `output_mean_square` (candidate, time): ‖ŷ − ŷ_ref‖/‖ŷ_ref‖ over all samples and features, and the
@@ -62,8 +62,8 @@ def compare(
     found = xarray.Dataset(
         {
             "raw": ("candidate", [largest_distance(own, loss) for own in losses]),
-            "mean": ("candidate", [mean_distance(own, loss) for own in losses]),
-            "shift": ("candidate", [shift for shift, _ in shifts]),
+            "raw_mean": ("candidate", [mean_distance(own, loss) for own in losses]),
+            "time_shift": ("candidate", [shift for shift, _ in shifts]),
             "raw_after_shift": ("candidate", [left for _, left in shifts]),
             "time_to": learning_times(twins, fractions).time_to,
             "reference_time_to": learning_times({"": reference}, fractions).time_to[0].drop_vars("candidate"),

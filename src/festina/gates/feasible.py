@@ -33,10 +33,11 @@ def implementable(pattern: Any, task: Task, *, bias: bool = False) -> bool:
 
     `pattern` has one truth value, or 0 or 1, for each sample of the task. With `bias` the unit has one.
 
-    >>> from festina import tasks
-    >>> plain = tasks.xor(margin=0.0)
-    >>> implementable([0, 1, 1, 0], plain), implementable([0, 1, 0, 0], plain)
-    (False, True)
+    Examples:
+        >>> from festina import tasks
+        >>> plain = tasks.xor(margin=0.0)
+        >>> implementable([0, 1, 1, 0], plain), implementable([0, 1, 0, 0], plain)
+        (False, True)
     """
     return witness(pattern, task, bias=bias) is not None
 

@@ -51,7 +51,7 @@ class Frozen:
         gates = " → ".join(", ".join(found.names) for found in self.found)
         table = self.errors.isel(candidate=0)
         return (
-            f"Frozen({gates}: mean distance of losses {float(table['mean']):.3g} of the first loss, "
+            f"Frozen({gates}: mean distance of losses {float(table.raw_mean):.3g} of the first loss, "
             f"largest {float(table.raw):.3g}; outputs {float(table.output_gap[-1]):.3g} at the end, "
             f"hidden geometry {float(table.geometry[-1]):.3g})"
         )

@@ -31,7 +31,7 @@ def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01, 
 
     - `share` (…, kind): of each kind that ever occurs; 1 in sum. Pure kinds come first, then split ones, "000" last.
     - `all_on`, `pure`, `split`, `dead`: shares of the kinds "111", without an x and not "000", with an x, and "000".
-    - `count` (…, values): of units that split no value and are on for so many of them, 0 (dead) to all.
+    - `on_for` (…, values_on): of units that split no value and are on for so many of them, 0 (dead) to all.
     - `majority` (…, vote): the same as `share` by majority: 1 where a unit is on for more than half of the samples.
     - `strong`, `distinct`: how many units are strong at that time, and how many patterns over samples these have.
     - `never_growing` (seed, layer): share of the units, by number, that at no time exceed `small` of the largest unit
@@ -68,7 +68,7 @@ def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01, 
             "pure": (weight * (~split & ~dead)[..., of]).sum(axis=-1),
             "split": (weight * split[..., of]).sum(axis=-1),
             "dead": (weight * dead[..., of]).sum(axis=-1),
-            "count": _shared(weight * ~split[..., of], ones[..., of], len(values) + 1),
+            "on_for": _shared(weight * ~split[..., of], ones[..., of], len(values) + 1),
             "majority": _shared(weight, vote[..., of], len(votes)),
             "strong": strong.sum(axis=-1),
             "distinct": _each(lambda packed, kept: len(set(map(bytes, packed[kept]))), own.packed, strong),
@@ -79,7 +79,7 @@ def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01, 
         }
         for name, part in parts.items():
             found.setdefault(name, []).append(part)
-    last = {"share": ("kind",), "count": ("values",), "majority": ("vote",)}
+    last = {"share": ("kind",), "on_for": ("values_on",), "majority": ("vote",)}
     axes = {name: ("seed", "layer", "time", *last.get(name, ())) for name in found} | {
         "never_growing": ("seed", "layer")
     }
@@ -87,7 +87,7 @@ def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01, 
         {name: (axes[name], np.stack(parts, axis=1)) for name, parts in found.items()},
         coords={
             "seed": seen.seeds, "layer": list(seen.layers), "time": seen.times, "kind": kinds, "vote": votes,
-            "values": np.arange(len(values) + 1),
+            "values_on": np.arange(len(values) + 1),
         },
         attrs={"label": label, "small": small},
     )  # fmt: skip

@@ -14,8 +14,9 @@ from .._setup import Net, layer_shapes, widths
 class DeepLinear(Net):
     """A chain of linear layers without biases; depth = len(hidden) + 1, and () is the shallow net.
 
-    >>> DeepLinear(hidden=(64, 64)).depth
-    3
+    Examples:
+        >>> DeepLinear(hidden=(64, 64)).depth
+        3
     """
 
     hidden: int | tuple[int, ...] = static(default=())

@@ -45,11 +45,12 @@ class Gated(Net):
     edges') descends the error that paths of lower rank have left, and those do not see it. This is the sequential
     training, by stopped gradients, of some published code.
 
-    >>> net = Gated({"x": 3, "left": 4, "right": 4, "y": 2},
-    ...             [("x", "left"), ("x", "right"), ("left", "y"), ("right", "y")],
-    ...             node_gates={"left": {"context": [0]}, "right": {"context": [1]}})
-    >>> [str(path) for path in net.paths()]
-    ['x → left → y', 'x → right → y']
+    Examples:
+        >>> net = Gated({"x": 3, "left": 4, "right": 4, "y": 2},
+        ...             [("x", "left"), ("x", "right"), ("left", "y"), ("right", "y")],
+        ...             node_gates={"left": {"context": [0]}, "right": {"context": [1]}})
+        >>> [str(path) for path in net.paths()]
+        ['x → left → y', 'x → right → y']
     """
 
     nodes: Any = static()
@@ -132,29 +133,17 @@ class Gated(Net):
         if self.__dict__.get("_is_stretch"):
             return
         _gating.refuse_absent_values(self.node_gates, self.edge_gates, self.graph, tasks)
+        for time in (0.0, *self.switches):
+            for task in tasks:
+                opened_edges(self.at_time(time), task)  # refuses a task on which every path is off
+
+    def closed_edges(self, tasks: Iterable[Task]) -> tuple[str, ...]:
+        """The edges through which no sample ever opens a path: they stay as they start."""
+        if self.__dict__.get("_is_stretch"):
+            return ()  # another time may open them
         stretches = [self.at_time(time) for time in (0.0, *self.switches)]
         opened = set().union(*(opened_edges(net, task) for net in stretches for task in tasks))
-        if len(opened) == len(self.edges):
-            return
-        meant = [net._without_lesions() for net in stretches]
-        opened |= set().union(*(opened_edges(net, task) for net in meant for task in tasks))
-        for k in range(len(self.edges)):
-            if k not in opened:
-                raise BadInput(
-                    f"edge {self.graph.edge_name(k)} never switches on: no sample opens a path through it, "
-                    f"such as {self.graph.path_through(k)}",
-                    "gates that open every edge for some sample",
-                    "check its gates against the task's labels, or remove the pathway",
-                )
-
-    def _without_lesions(self) -> Gated:
-        """The net without its gates that are the number 0: those are meant to be off."""
-
-        def kept(gate):
-            return None if isinstance(gate, float) and gate == 0 else gate
-
-        node_gates = {name: kept(gate) for name, gate in self.node_gates.items()}
-        return dataclasses.replace(self, node_gates=node_gates, edge_gates=tuple(map(kept, self.edge_gates)))
+        return tuple(self.graph.edge_name(k) for k in range(len(self.edges)) if k not in opened)
 
     def bound(self, task):
         return bind(self, _gating.one_task(task))

@@ -7,5 +7,18 @@ from ._layers import Layers, layers
 from ._scan import scan
 from ._structure import structure
 from ._torch import TorchProbe, torch
+from ._weighting import weighted
 
-__all__ = ["JaxProbe", "Layers", "TorchProbe", "arrays", "curves", "jax", "layers", "scan", "structure", "torch"]
+__all__ = [
+    "JaxProbe",
+    "Layers",
+    "TorchProbe",
+    "arrays",
+    "curves",
+    "jax",
+    "layers",
+    "scan",
+    "structure",
+    "torch",
+    "weighted",
+]

@@ -46,7 +46,8 @@ def structure(
         targets: (sample, feature).
         hidden: {layer: (sample, …)}, or an array (sample, …) of one layer.
         outputs: (sample, feature), with the same weights.
-        tau_h, tau_y: the two time constants; numbers, or one for every layer. Only τ_y/τ_h matters.
+        tau_h: the time constant of the layer; a number, or one for every layer. Only τ_y/τ_h matters.
+        tau_y: that of the outputs, likewise.
         kappa: τ_y/τ_h = η_h/η_y, instead of both.
         rates: a fit, instead of these; of a scan give its `kappa`, reduced to one number for every layer.
         depth: L, the number of weight matrices. All L − 1 hidden layers must then be given in order, or named by

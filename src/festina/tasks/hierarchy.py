@@ -33,8 +33,9 @@ FEATURES = {2: ("grow", "move", "roots", "fly", "swim", "bark", "petals")}
 def hierarchy(levels: int = 3) -> Task:
     """The tree with 2^levels items and 2^(levels + 1) − 1 features.
 
-    >>> hierarchy(levels=2).features
-    ('grow', 'move', 'roots', 'fly', 'swim', 'bark', 'petals')
+    Examples:
+        >>> hierarchy(levels=2).features
+        ('grow', 'move', 'roots', 'fly', 'swim', 'bark', 'petals')
     """
     levels = whole(levels, "levels", least=0)
     count = 2**levels

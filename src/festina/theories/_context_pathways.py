@@ -1,4 +1,4 @@
-"""A gated network read as a common pathway and all subsets of one number of contexts, on equal trees."""
+"""A gated net read as a common pathway and all subsets of one number of contexts, on equal trees, and its readouts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .._errors import BadInput
 from .._linalg import Modes
+from .._noun import is_traced, noun, real_array, static
 from .._riccati import staircase
 from .._setup import Setup
 from .._task import Task, once_per_task
@@ -20,7 +22,7 @@ from ._gated import MOST_PATHS
 
 @dataclasses.dataclass(frozen=True)
 class ContextPathways:
-    """A gated network read as a common pathway and all subsets of one size."""
+    """A gated net read as a common pathway and all subsets of one size."""
 
     items: int
     contexts: int
@@ -161,3 +163,56 @@ def starts(weights: Any, left: Any, right: Any, level: Any) -> Any:
     level = jnp.asarray(level)
     own = jnp.where((pivots >= 0) & (level[:, None] == level[jnp.maximum(pivots, 0)]), stairs, 0.0)
     return 0.25 * own @ own.T
+
+
+@noun
+class ContextConstants:
+    """Modes of the common pathway, then those of the subsets: how fast, from where, towards what; and the vectors."""
+
+    common: Modes
+    lefts: Any  # (subset, output, mode)
+    right: Any  # (item, mode)
+    rates: Any  # s of the common modes, then S_m
+    variances: Any  # d of the common modes, then f_m D_m
+    effective: Any
+    values: Any  # σ of the item modes
+    starts: Any  # (subset, mode, mode): effective ones
+    contexts: Any
+    order: tuple[int, ...] = static()
+
+    @property
+    def learned(self) -> Any:
+        """What every mode tends to."""
+        return self.rates / self.variances
+
+
+def split(constants: ContextConstants, strengths: Any) -> tuple[Any, Any]:
+    """Numbers of the modes of the common pathway, and of those of the subsets."""
+    count = len(constants.rates) - len(constants.values)
+    return strengths[..., :count], strengths[..., count:]
+
+
+def losses(constants: ContextConstants, strengths: Any) -> Any:
+    common, rest = split(constants, constants.learned - strengths)
+    left = jnp.sum(split(constants, constants.variances)[0] * common**2, axis=-1)
+    # All subsets together leave (C−1)σ²(1 − B/B∞)² of a sum over samples, of which there are nC.
+    away = constants.values * rest / split(constants, constants.learned)[1]
+    share = (constants.contexts - 1) / (constants.contexts * (len(constants.values) + 1))
+    return 0.5 * (left + share * jnp.sum(away**2, axis=-1))
+
+
+def maps(constants: ContextConstants, strengths: Any) -> Any:
+    common, rest = split(constants, strengths)
+    whole_map = jnp.einsum("om,...m,im->...oi", constants.common.left, common, constants.common.right)
+    parts = jnp.einsum("pom,...m,im->p...oi", constants.lefts, rest, constants.right)
+    return jnp.concatenate([whole_map if k < 0 else parts[k] for k in constants.order], axis=-1)
+
+
+def given_starts(value: Any, argument: str, modes: int) -> Any:
+    """Effective starts as they were given: one number for all modes, or one for each."""
+    if is_traced(value):
+        return jnp.broadcast_to(value, (modes,))
+    numbers = real_array(value, argument, ndim=(0, 1))
+    if numbers.ndim and len(numbers) != modes:
+        raise BadInput(f"{len(numbers)} numbers in {argument}", f"one, or one for each of {modes} modes", "match them")
+    return np.broadcast_to(numbers, (modes,))

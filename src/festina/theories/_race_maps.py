@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from .._graph import Path
 from .._noun import is_traced, noun
+from .._objective import Moments, loss_of_map
 from .._paths import PathMoments
 from .._setup import Setup
 from .._task import Task
@@ -72,9 +74,7 @@ class PathModes:
     """How loss, map and outputs are read off the strengths of the modes of paths."""
 
     assembly: Assembly
-    cov_x: Any
-    target: Any
-    floor: Any
+    seen: Moments
     inputs: Any  # (sample, gated input)
 
 
@@ -83,9 +83,7 @@ def path_modes(setup: Setup, moments: PathMoments, left: Sequence[Any], right: S
     plan, task = bound.net.plan, bound.task
     return PathModes(
         assembly(moments.paths, left, right, plan),
-        task.cov_x,
-        task.target(),
-        task.floor(),
+        Moments.of(task),
         gated_inputs(moments, plan, setup.task),
     )
 
@@ -97,10 +95,7 @@ def path_readouts(strengths: Callable[[Any, Any], Any]) -> dict[str, Readout]:
         return constants.modes.assembly.map(strengths(constants, states))
 
     def losses(constants, states):
-        # Measured from the floor, so that a vanishing loss keeps its digits.
-        modes = constants.modes
-        error = maps(constants, states) - modes.target
-        return modes.floor + 0.5 * jnp.einsum("toi,ij,toj->t", error, modes.cov_x, error)
+        return jax.vmap(lambda one: loss_of_map(constants.modes.seen, one))(maps(constants, states))
 
     def outputs(constants, states):
         return jnp.einsum("si,toi->tso", constants.modes.inputs, maps(constants, states))

@@ -54,6 +54,8 @@ from .base import Approach, Assumption, Theory
 
 __all__ = ["AlignedModes"]
 
+LIMITS = np.finfo(float)
+
 
 def mode(times: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, depth: int | float = 2) -> Any:
     """Strength of a mode at `times`: axes of `times` first, then those of the other numbers.
@@ -67,7 +69,12 @@ def mode(times: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, de
     times, s, variance, start = _checked(times, "times", singular_value, variance, start)
     if not is_traced(times) and np.any(times < 0):
         raise BadInput(f"times down to {np.min(times):g}", "times >= 0", "learning starts at time 0")
-    return _mode(times, s, variance, start, _checked_depth(depth))
+    depth = _checked_depth(depth)
+    _check_product(variance, start, depth)
+    _check_turns(times, s, variance, start, depth)
+    return _answered(
+        _mode(times, s, variance, start, depth), times=times, singular_value=s, variance=variance, start=start
+    )
 
 
 def time_to(strength: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, depth: int | float = 2) -> Any:
@@ -76,7 +83,10 @@ def time_to(strength: Any, *, singular_value: Any, variance: Any = 1.0, start: A
     `depth` as for `mode`; all numbers broadcast against each other.
     """
     strength, s, variance, start = _checked(strength, "strength", singular_value, variance, start)
-    return _time_to(strength, s, variance, start, _checked_depth(depth))
+    depth = _checked_depth(depth)
+    _check_product(variance, start, depth)
+    found = _time_to(strength, s, variance, start, depth)
+    return _answered(found, strength=strength, singular_value=s, variance=variance, start=start)
 
 
 @in_double
@@ -96,7 +106,58 @@ def _checked(first: Any, name: str, singular_value: Any, variance: Any, start: A
     checked = tuple(real_array(value, argument) for argument, value in numbers.items())
     if not is_traced(variance):
         positive(np.min(checked[2]), "variance", zero=True)
+    for argument, value in zip(numbers, checked, strict=True):
+        if not is_traced(value) and np.any(small := (value != 0) & (np.abs(value) < LIMITS.tiny)):
+            raise BadInput(
+                f"{argument} = {value[small][0]:g}",
+                f"0, or at least {LIMITS.tiny:.2g}: processors round what is below to 0",
+                f"use 0, or measure {argument} in a smaller unit",
+            )
     return checked
+
+
+def _check_product(variance: Any, start: Any, depth: float) -> None:
+    """In deep chains variance × start is a rate: where it leaves float64, so does the way to the target."""
+    if is_traced(variance, start) or depth < 2:
+        return
+    variance, start = np.broadcast_arrays(variance, start)
+    with np.errstate(over="ignore", under="ignore"):
+        product = np.abs(variance * start)
+    bad = (variance != 0) & (start != 0) & ((product < LIMITS.tiny) | (product > LIMITS.max))
+    if np.any(bad):
+        raise BadInput(
+            f"variance × start = {variance[bad][0]:g} × {start[bad][0]:g}",
+            "a product that float64 holds: the rate at which the start is felt",
+            "measure strengths in other units: start / unit and variance × unit, with the unit s/variance",
+        )
+
+
+def _check_turns(times: Any, s: Any, variance: Any, start: Any, depth: float) -> None:
+    """Deep chains are solved on a clock of their own, D |a₀|^(1−2/D) t, on which rates and times must be numbers."""
+    if is_traced(times, s, variance, start) or depth < 3:
+        return
+    factor, m = (1.0, 1.0) if depth == math.inf else (depth, 1 - 2 / depth)
+    with np.errstate(divide="ignore"):
+        size, last = np.log(np.abs(start)), np.log(np.max(times, initial=0.0) * factor)
+        turns = m * size + last + np.maximum(np.log(np.abs(s)), np.log(variance) + size)
+    if np.any(turns > math.log(LIMITS.max)):
+        raise BadInput(
+            f"a fastest rate × the last time of about 1e{np.max(turns) / math.log(10):.0f}",
+            f"at most {LIMITS.max:.2g}, which float64 holds",
+            "ask for earlier times: the mode is long where it stays",
+        )
+
+
+def _answered(found: Any, **numbers: Any) -> Any:
+    """What was found, unless it is no number."""
+    if is_traced(found) or not np.isnan(found).any():
+        return found
+    seen = ", ".join(f"{name} = {np.max(np.abs(values)):g}" for name, values in numbers.items())
+    raise BadInput(
+        f"no answer in float64 for numbers up to {seen}",
+        "rates and times whose products float64 holds",
+        "measure times and strengths in other units",
+    )
 
 
 def _checked_depth(depth: int | float) -> float:

@@ -55,17 +55,22 @@ from scipy.special import gamma
 from .. import _chain
 from .._errors import BadInput, NoTheory
 from .._linalg import Modes, eigenvectors_within
-from .._noun import noun, static, whole
+from .._noun import is_traced, noun, positive, real_array, whole
 from .._precision import in_double
 from .._setup import Setup
 from ..tasks.hierarchy import hierarchy_block
 from ._context_pathways import (
+    ContextConstants,
     ContextPathways,
     common_modes,
     context_scale,
     directions,
+    given_starts,
     in_blocks,
+    losses,
+    maps,
     read_race,
+    split,
     starts,
     tree_levels,
     unlike_trees,
@@ -177,29 +182,10 @@ def _checked(contexts: int, size: int) -> tuple[int, int]:
     return contexts, size
 
 
-@noun
-class ContextConstants:
-    """Modes of the common pathway, then those of the subsets: how fast, from where, towards what; and the vectors."""
-
-    common: Modes
-    lefts: Any  # (subset, output, mode)
-    right: Any  # (item, mode)
-    rates: Any  # s of the common modes, then S_m
-    variances: Any  # d of the common modes, then f_m D_m
-    effective: Any
-    values: Any  # σ of the item modes
-    starts: Any  # (subset, mode, mode): effective ones
-    contexts: Any
-    order: tuple[int, ...] = static()
-
-    @property
-    def learned(self) -> Any:
-        """What every mode tends to."""
-        return self.rates / self.variances
-
-
 @in_double
-def _constants(race: ContextPathways, scale: float, weights: Any) -> ContextConstants:
+def _constants(
+    race: ContextPathways, scale: float, weights: Any, common_start: Any = None, subset_start: Any = None
+) -> ContextConstants:
     n, contexts = race.items, race.contexts
     tree_left, values, tree_right = np.linalg.svd(hierarchy_block(n), full_matrices=False)
     tree_level = tree_levels(n)
@@ -209,6 +195,8 @@ def _constants(race: ContextPathways, scale: float, weights: Any) -> ContextCons
     turn = eigenvectors_within(jnp.asarray(level), start)
     common = Modes(common.left @ turn, common.right @ turn, common.singular_values, common.variances)
     begun = jnp.einsum("km,kl,lm->m", turn, start, turn)
+    if common_start is not None:
+        begun = given_starts(common_start, "common_start", len(begun))
     item_turn = turn[of_items][:, of_items]
     # Item modes, turned as the common pathway has learned them, grow in all subsets at once.
     left, right = tree_left[:, 1:] @ item_turn, tree_right[1:].T @ item_turn
@@ -224,6 +212,8 @@ def _constants(race: ContextPathways, scale: float, weights: Any) -> ContextCons
         )
         for k, edges in enumerate(race.subsets)
     ])  # fmt: skip
+    if subset_start is not None:
+        each = jnp.broadcast_to(jnp.diag(given_starts(subset_start, "subset_start", n - 1)), each.shape)
     factor = growing * _gained(mode, begun[of_items])
     heads = factor[:, None] * jnp.mean(each, axis=0) * factor
     second = eigenvectors_within(jnp.asarray(tree_level[1:]), heads)
@@ -242,39 +232,30 @@ def _constants(race: ContextPathways, scale: float, weights: Any) -> ContextCons
     )
 
 
-def _split(constants: ContextConstants, strengths: Any) -> tuple[Any, Any]:
-    count = len(constants.rates) - len(constants.values)
-    return strengths[..., :count], strengths[..., count:]
-
-
-def _loss(constants: ContextConstants, strengths: Any) -> Any:
-    common, rest = _split(constants, constants.learned - strengths)
-    left = jnp.sum(_split(constants, constants.variances)[0] * common**2, axis=-1)
-    # All subsets together leave (C−1)σ²(1 − B/B∞)² of a sum over samples, of which there are nC.
-    away = constants.values * rest / _split(constants, constants.learned)[1]
-    share = (constants.contexts - 1) / (constants.contexts * (len(constants.values) + 1))
-    return 0.5 * (left + share * jnp.sum(away**2, axis=-1))
-
-
-def _map(constants: ContextConstants, strengths: Any) -> Any:
-    common, rest = _split(constants, strengths)
-    whole_map = jnp.einsum("om,...m,im->...oi", constants.common.left, common, constants.common.right)
-    parts = jnp.einsum("pom,...m,im->p...oi", constants.lefts, rest, constants.right)
-    return jnp.concatenate([whole_map if k < 0 else parts[k] for k in constants.order], axis=-1)
-
-
 @noun
 class ContextRace(Limit):
-    """A common pathway and all subsets of one size on equal trees, from small starts; the limit of small weights."""
+    """A common pathway and all subsets of one size on equal trees, from small starts; the limit of small weights.
+
+    Effective starts are those of the weights. `common_start`, of the modes of the common pathway, and `subset_start`,
+    of the item modes of every subset, take their place: a positive number each, or one for every mode, largest s first.
+    """
+
+    common_start: Any = None
+    subset_start: Any = None
 
     reference = {"jarvis2025": "eq. 7, appendices F and G"}
     approach = Approach("scale", (1e-4, 1e-6, 1e-8), order=1 - 1 / math.sqrt(2))
     readouts = {
-        "loss": Readout((), _loss),
-        "map": Readout(("feature", "input"), _map),
-        "common_modes": Readout(("mode",), lambda c, a: _split(c, a)[0]),
-        "residual_modes": Readout(("item_mode",), lambda c, a: _split(c, a / c.learned)[1]),
+        "loss": Readout((), losses),
+        "map": Readout(("feature", "input"), maps),
+        "common_modes": Readout(("mode",), lambda c, a: split(c, a)[0]),
+        "residual_modes": Readout(("item_mode",), lambda c, a: split(c, a / c.learned)[1]),
     }
+
+    def __post_init__(self):
+        for name in ("common_start", "subset_start"):
+            if getattr(self, name) is not None and not is_traced(getattr(self, name)):
+                positive(np.min(real_array(getattr(self, name), name, ndim=(0, 1))), name)
 
     @classmethod
     def example(cls) -> Setup:
@@ -363,8 +344,13 @@ class ContextRace(Limit):
                 "a common pathway, and one for every subset of one number of contexts, on equal trees",
                 "use PathDynamics, which covers every gated network",
             )
-        find = lambda seed: _constants(race, context_scale(race, setup.task), setup.weights(seed))  # noqa: E731
-        return setup._remembered("context race", seed, find)
+        given = self.common_start, self.subset_start
+        find = lambda seed: _constants(race, context_scale(race, setup.task), setup.weights(seed), *given)  # noqa: E731
+        return setup._remembered("context race", seed, find) if all(one is None for one in given) else find(seed)
+
+    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
+        given = [name for name in ("common_start", "subset_start") if getattr(self, name) is not None]
+        return (f"{' and '.join(given)} as given, in the place of those of the weights",) if given else ()
 
     def start(self, constants):
         return constants.effective
@@ -393,5 +379,5 @@ def _expected_error(race: ContextPathways, scale: float, constants: ContextConst
     first = math.sqrt((2 * race.items - 1) * (race.contexts + 1) * weight) / (race.items * race.contexts)
     second = scale * math.sqrt(race.items * (2 * race.items - 1)) / (race.items * race.contexts)
     far = mean.raw / first + mean.residual * (1 / second - 1 / first)
-    start = float(np.max(_split(constants, constants.effective / constants.learned)[0]))
+    start = float(np.max(split(constants, constants.effective / constants.learned)[0]))
     return max(start ** ((1 - mode.raw / mode.common) / 2), start ** max(1 - far, 0.0))

@@ -71,7 +71,9 @@ def time_to_loss(singular_value: Any, *, target: Any, start: Any, fraction: Any,
             f"fraction = {np.max(fraction):g}", "a fraction below 1 of the loss without learning", "lower fraction"
         )
     rate = 2 * s if lr is None else 2 * np.log1p(positive(lr, "lr") * s) / lr
-    learned, begun = np.broadcast_arrays(1 - np.sqrt(fraction), start / target)
+    # 1 − √fraction, which would lose its digits next to 1; what is left is √fraction itself.
+    left, begun = np.broadcast_arrays(np.sqrt(fraction), start / target)
+    learned = (1 - fraction) / (1 + left)
     if np.any(begun > learned):
         wanted, had = learned[begun > learned][0], begun[begun > learned][0]
         raise BadInput(
@@ -80,7 +82,11 @@ def time_to_loss(singular_value: Any, *, target: Any, start: Any, fraction: Any,
             f"{(1 - wanted) ** 2:.3g}",
             "lower start or fraction, or check that target is s/d",
         )
-    return np.log(learned * (1 - begun) / (begun * (1 - learned))) / rate
+    # ln[learned (1 − begun)/(begun (1 − learned))] as two logarithms of which none is negative.
+    tiny = begun < np.finfo(float).tiny  # or 0: a ratio that float64 does not hold
+    beyond = np.where(tiny, 1.0, (learned - begun) / np.where(tiny, 1.0, begun))
+    far = np.log(learned) + np.log(target) - np.log(start)
+    return (np.where(tiny, far, np.log1p(beyond)) + np.log1p((learned - begun) / left)) / rate
 
 
 def effective_start(width: int, scale: float) -> float:

@@ -96,3 +96,7 @@ class PathDynamics(Reduction):
 
     def weights(self, constants, states):
         return states
+
+    def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
+        closed = setup.net.closed_edges([setup.task])
+        return (f"never learned: edge {', '.join(closed)}; no sample opens a path through it",) if closed else ()
