@@ -126,9 +126,9 @@ def jax(
             probe.step(params)  # the end
 
     `function(params, inputs)` gives (outputs, {layer: activity}), each (sample, …); `params` is whatever the loop
-    trains, an Equinox model for example. `inputs` are an array, or a tuple or dict of arrays. The function is called only at the
-    steps to record. `layers` chooses among the names: one, a pattern, a list, {alias: name} or "middle" (number L //
-    2); None is all. Nothing tells the probe of the end of the last step, so call `step` once more after the loop. The
-    rest is as in `probe.torch`.
+    trains, an Equinox model for example. It is called only at the steps to record. `inputs` is what it takes: an array,
+    or a tuple or dict of them. `layers` chooses among the names: one, a pattern, a list, {alias: name} or "middle"
+    (number L // 2); None is all. Nothing tells the probe of the end of the last step, so call `step` once more after
+    the loop. The rest is as in `probe.torch`.
     """
     return JaxProbe(function, layers, inputs, targets, pairs, at, observe, lr)

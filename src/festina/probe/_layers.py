@@ -125,7 +125,9 @@ def hidden_layers(model: Any, calls: Sequence[Call], output: Any) -> Choice:
         )
     picked = {id(call) for call, _ in chosen}
     left = [call for call, _ in leaf_calls if id(call) not in picked]
-    said = f"layers=None took {_counted([call for call, _ in chosen])}, and not {_counted(left) or 'anything else'}"
+    said = f"layers=None took {_counted([call for call, _ in chosen])}" + (
+        f", and not {_counted(left)}" if left else ""
+    )
     # Fewer layers than modules with weights: some of their activations may be functions, which no one can see.
     if not note and len(chosen) < len(weighted) - 1:
         note = f"{said}; activations that are functions are not seen"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import weakref
@@ -11,10 +12,13 @@ from typing import Any, Self
 import numpy as np
 
 from .._errors import BadInput, FestinaError, UnknownName
+from .._spec import to_spec
 from ._arguments import is_array, joined, main_output, mapped, shapes
+from ._chain import Chain, chain_of, not_descent, setup_of
 from ._evaluate import as_array, evaluate, is_compiled, library, taken, tensor, usable
 from ._layers import Chooser, Target, names_of, shape_of
 from ._measure import OBSERVABLES, Record, flat
+from ._names import shown
 from ._probe import At, Probe
 
 
@@ -45,7 +49,14 @@ class TorchProbe(Probe):
         self._by_hand = False
         self._stepping: list[tuple[weakref.ref, str]] = []  # optimisers that have made steps
         # A rehearsal: what cannot be recorded is refused now and not after hours of training.
-        self._record = Record(self._points, self._names, *self._seen())
+        hidden, outputs = self._seen()
+        self._record = Record(self._points, self._names, hidden, outputs)
+        self._chain: Chain | str = "its gates were not asked for"
+        if "gates" in self._names:
+            self._chain = chain_of(self._model, self._inputs, hidden, self._outputs)
+        self._start: list[Any] = []  # the weights of a chain before the first step
+        self._sizes: list[np.ndarray] = []  # of its units, at every record
+        self._other_rule = ""  # why its rule of training is not plain gradient descent
 
     def _need_a_run(self) -> None:
         try:
@@ -94,6 +105,8 @@ class TorchProbe(Probe):
             self._look()
 
     def _before_step(self, optimizer: Any, *_: Any) -> None:
+        if isinstance(self._chain, Chain) and not self._other_rule and self._holds(optimizer):
+            self._other_rule = not_descent(optimizer, self._model, self._lr)
         if not self._by_hand and self._holds(optimizer):
             if not any(known() is optimizer for known, _ in self._stepping):
                 self._stepping.append((weakref.ref(optimizer), type(optimizer).__name__))
@@ -104,9 +117,19 @@ class TorchProbe(Probe):
         ours = {id(parameter) for parameter in self._model.parameters()}
         return any(id(parameter) in ours for group in optimizer.param_groups for parameter in group["params"])
 
+    def _count(self) -> None:
+        if not self.steps and isinstance(self._chain, Chain):
+            self._start = self._chain.weights()
+        super()._count()
+
     def _look(self) -> None:
         assert self._record is not None
         self._record.add(self._time, *self._seen())
+        if isinstance(self._chain, Chain):
+            self._sizes.append(self._chain.unit_sizes())
+
+    def _beside(self) -> Mapping[str, tuple[tuple[str, ...], Any]]:
+        return {"unit_size": (("time", "unit"), np.stack(self._sizes))} if self._sizes else {}
 
     def _seen(self) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
         """Activities of every layer and the outputs now, as (sample, unit)."""
@@ -217,7 +240,7 @@ class TorchProbe(Probe):
     def _facts(self) -> Mapping[str, Any]:
         notes = [self._note] if self._note else []
         if self._part:
-            notes.append(f"of several outputs {self._part} was taken: choose another with output=lambda out: …")
+            notes.append(f"of several outputs part {self._part} was taken: choose another with output=lambda out: …")
         if self._compiled:
             notes.append("compiled parts were recorded from their uncompiled code")
         if len(self._stepping) > 1:
@@ -228,12 +251,26 @@ class TorchProbe(Probe):
             "layers": {target.label: target.described for target in self._targets},
             **({"chosen": self._said} if self._said else {}),
             "counted": "probe.step()" if self._by_hand else "optimiser steps",
+            **(self._network() if "gates" in self._names else {}),
             **({"note": "; ".join(notes)} if notes else {}),
         }
 
+    def _network(self) -> dict[str, Any]:
+        """What `festina.gates` has to know of a network: its setup, or what of it is known and what is not."""
+        if isinstance(self._chain, str):
+            return {"no_network": self._chain}
+        if self._points.targets is None:
+            return {"no_network": "the probe was given no targets"}
+        assert self._record is not None
+        several = "several optimisers trained it" if len(self._stepping) > 1 else ""
+        unknown = "the probe was given no lr" if self._lr is None else self._other_rule or several
+        setup = setup_of(self._chain, self._points, self._start, self._record.times, None if unknown else self._lr)
+        spec = functools.partial(to_spec, setup)
+        known = {"network": spec, "no_setup": unknown} if unknown else {"setup": spec}
+        return known if self._chain.after else {**known, "before_activations": True}
+
     def __repr__(self) -> str:
-        layers = ", ".join(f"{target.label} ({target.described})" for target in self._targets)
-        return f"{super().__repr__()}; layers {layers}" + (f"; {self._said}" if self._said else "")
+        return f"{super().__repr__()}; layers {shown(self.layers)}" + (f"; {self._said}" if self._said else "")
 
     def _how_to_count(self) -> str:
         return "train with a torch optimiser of this model, or call probe.step() first thing in every turn of the loop"
