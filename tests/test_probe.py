@@ -107,6 +107,37 @@ def test_the_first_use_in_a_fresh_process_is_not_noticed_either():
     assert [lines[1] for lines in runs.values()] == ["False", "True", "True"]
 
 
+FORKS = """
+import multiprocessing, os, sys, warnings
+import numpy as np, torch
+import festina as fs
+
+if __name__ == "__main__":
+    model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    with fs.probe.torch(model, inputs=np.eye(3), targets=np.eye(3)[:, :2], observe=["distance", "gates"]) as seen:
+        seen.step()
+    seen.trajectory.provenance
+    with warnings.catch_warnings(record=True) as after_probe:
+        warnings.simplefilter("always")
+        if not os.fork():
+            os._exit(0)
+    fs.probe.structure(np.eye(2), np.eye(2), np.eye(2), 0.1 * np.eye(2), kappa=1.0)
+    with warnings.catch_warnings(record=True) as otherwise:
+        warnings.simplefilter("always")
+        process = multiprocessing.get_context("forkserver").Process(target=int)
+        process.start()
+        process.join()
+    print([str(one.message) for one in after_probe], [str(one.message) for one in otherwise], process.exitcode)
+"""
+
+
+def test_a_probe_does_not_start_jax_and_its_warning_of_forks_can_be_avoided(tmp_path):
+    """Data loaders fork their workers, of which JAX warns once it has been started."""
+    (tmp_path / "forks.py").write_text(FORKS)
+    done = subprocess.run([sys.executable, tmp_path / "forks.py"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] [] 0", done.stderr
+
+
 def test_random_states_are_put_back_after_errors_too():
     def states():
         return str(np.random.get_state()), random.getstate(), torch.get_rng_state().tolist()  # noqa: NPY002
