@@ -373,6 +373,23 @@ class TestScan:
         assert np.isnan(dead.eta_h).all()
         assert not dead.applies.any()
         assert all("cannot be fitted: H[0] = 0" in reason for reason in dead.reasons.values)
+        assert all(dead.advice.values)
+
+    def test_rates_that_were_not_found_are_no_numbers(self):
+        """H falls while outputs part, which no rates do: the search runs off to 1e-18, and is not identified."""
+        run = probed()
+        distance = run["distance"].copy()
+        distance[:, 1] = 0.1 * np.exp(-TIMES / 500)[:, None]
+        values = {**run, "distance": distance}
+        seen = fs.Trajectory(TIMES, values, run.axes, "test", run.provenance, run.coordinates)
+        fit, found = fs.fit("TwoPoint", seen, layer="b"), fs.probe.scan(seen).sel(layer="b")
+        assert fit.rates.eta_h < 1e-15
+        assert not fit.has_rates
+        for name in ("eta_h", "eta_y", "kappa", "eta_h_error", "eta_y_error", "kappa_error", "final_distance"):
+            assert np.isnan(found[name]).all(), name
+        assert np.isfinite(found.sse).all()
+        assert "not identified" in found.reasons.values[0]
+        assert "record more often while the outputs change" in found.advice.values[0]
 
     def test_the_slope_is_one_where_the_theory_is_exact_and_balanced(self):
         """In a balanced chain of four, H ∝ p^(l/2): slopes ½, 1 and 3/2."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import random
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 
 import festina as fs
 from festina import _points, probe
+from festina._random_states import random_states_kept
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -62,6 +65,92 @@ def assert_same(one, two):
     assert one.keys() == two.keys()
     for name in one:
         assert torch.equal(one[name], two[name]), name
+
+
+FRESH = """
+import hashlib, random, sys
+import numpy as np, torch
+np.random.seed(1), random.seed(2), torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Dropout(0.3), torch.nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train(steps):
+    for _ in range(steps):
+        x = torch.tensor(np.random.normal(size=(4, 3)), dtype=torch.float32)
+        optimizer.zero_grad()
+        (model(x) - random.random()).pow(2).mean().backward()
+        optimizer.step()
+
+if "probe" in sys.argv:
+    import festina as fs
+    with fs.probe.torch(model, inputs=[[0.1, 0.2, 0.3], [0.3, -0.1, 0.9]], targets=[[0.0, 1.0], [1.0, 0.0]]) as seen:
+        train(5)
+    fs.Trajectory, fs.compare(seen.trajectory, seen.trajectory), seen.trajectory.to_xarray()
+elif "import" in sys.argv:
+    train(5)
+    import festina.probe
+else:
+    train(5)
+end = hashlib.sha1(b"".join(value.detach().numpy().tobytes() for value in model.parameters())).hexdigest()
+print(end, np.random.random(), random.random(), float(torch.rand(())))
+print("jax" in sys.modules)
+"""
+
+
+def test_the_first_use_in_a_fresh_process_is_not_noticed_either():
+    """JAX draws from NumPy's global generator when it is loaded, which happens at the first use of a probe."""
+    runs = {}
+    for how in ("alone", "probe", "import"):
+        done = subprocess.run([sys.executable, "-c", FRESH, how], capture_output=True, text=True, check=True)
+        runs[how] = done.stdout.splitlines()
+    assert runs["alone"][0] == runs["probe"][0] == runs["import"][0]
+    assert [lines[1] for lines in runs.values()] == ["False", "True", "True"]
+
+
+FORKS = """
+import multiprocessing, os, sys, warnings
+import numpy as np, torch
+import festina as fs
+
+if __name__ == "__main__":
+    model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
+    with fs.probe.torch(model, inputs=np.eye(3), targets=np.eye(3)[:, :2], observe=["distance", "gates"]) as seen:
+        seen.step()
+    seen.trajectory.provenance
+    with warnings.catch_warnings(record=True) as after_probe:
+        warnings.simplefilter("always")
+        if not os.fork():
+            os._exit(0)
+    fs.probe.structure(np.eye(2), np.eye(2), np.eye(2), 0.1 * np.eye(2), kappa=1.0)
+    with warnings.catch_warnings(record=True) as otherwise:
+        warnings.simplefilter("always")
+        process = multiprocessing.get_context("forkserver").Process(target=int)
+        process.start()
+        process.join()
+    print([str(one.message) for one in after_probe], [str(one.message) for one in otherwise], process.exitcode)
+"""
+
+
+def test_a_probe_does_not_start_jax_and_its_warning_of_forks_can_be_avoided(tmp_path):
+    """Data loaders fork their workers, of which JAX warns once it has been started."""
+    (tmp_path / "forks.py").write_text(FORKS)
+    done = subprocess.run([sys.executable, tmp_path / "forks.py"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] [] 0", done.stderr
+
+
+def test_random_states_are_put_back_after_errors_too():
+    def states():
+        return str(np.random.get_state()), random.getstate(), torch.get_rng_state().tolist()  # noqa: NPY002
+
+    def fails():
+        with random_states_kept():
+            np.random.random(), random.random(), torch.rand(3)  # noqa: NPY002
+            raise ZeroDivisionError
+
+    before = states()
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert states() == before
 
 
 # What is recorded
@@ -547,8 +636,8 @@ def test_outputs_of_several_tensors():
     picked = dict(inputs=X, output=lambda out: out["y"], observe=["representation", "outputs"])
     with pytest.raises(fs.BadInput, match=r"'lstm' gives tuple of 2 \(Tensor, tuple\)\n.*one tensor.*\n.*select="):
         probe.torch(model, "lstm", **picked)
-    with pytest.raises(fs.BadInput, match=r"Recurrent gives dict with 'y', 'cell'\n.*\n.*output="):
-        probe.torch(model, "out", inputs=X)
+    with pytest.raises(fs.BadInput, match=r"Recurrent gives dict with 'cell'\n.*one tensor.*\n.*output="):
+        probe.torch(model, "out", inputs=X, output=lambda out: {"cell": out["cell"]})
     with pytest.raises(fs.BadInput, match=r"shape \(1, 4, 5\), for 4 inputs\n.*sample as its first axis\n.*transpose"):
         probe.torch(model, "lstm", select={"lstm": lambda h: h[1][0]}, **picked)
     with pytest.raises(fs.BadInput, match=r"select\['lstm'\] = 7 does not fit: layer 'lstm' gives tuple of 2"):

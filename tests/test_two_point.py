@@ -566,7 +566,7 @@ class TestFit:
         np.testing.assert_allclose(fit.predicted, self.curves(), rtol=1e-9, atol=1e-12)
         assert fit.converged
         assert bool(fit.applies) is True
-        assert fit.applies.reasons == ()
+        assert fit.applies.reasons == fit.applies.advice == ()
         assert min(fit.r2) > 1 - 1e-12
         assert fit.sse < 1e-20
         assert 1 < fit.condition < 100
@@ -663,12 +663,14 @@ class TestFit:
         assert not fit.applies
         assert any("learning is not over" in reason for reason in fit.applies.reasons)
         assert "applies  no: learning is not over" in repr(fit)
+        assert "\n  try      train for longer" in repr(fit)
 
     def test_curves_that_do_not_change_are_named(self):
         fit = fit_two_point(self.times, *(np.full(200, curve[0]) for curve in self.curves()), 1.0, 0.5)
         assert not fit.applies
         assert not fit.converged
         assert "do not change" in fit.applies.reasons[0]
+        assert "a run that learns" in fit.applies.advice[0]
 
     def test_a_large_start_a_long_plateau_and_a_poor_fit_are_named(self):
         large = fit_two_point(self.times, *self.curves(distance0=0.3), 1.0, 0.5)
@@ -676,11 +678,14 @@ class TestFit:
         assert [reason[:28] for reason in large.applies.reasons] == [f"H starts at {0.3 / end:.2g} of its end,"]
         step = self.times > 3000
         sudden = [np.where(step, end, start) for start, end in ((1e-3, 0.09), (1e-4, 0.5), (-0.006, 0.0))]
-        reasons = " ".join(fit_two_point(self.times, *sudden, 1.0, 0.5).applies.reasons)
-        assert "the plateau is 151 times as long" in reasons
+        assert [advice[:24] for advice in large.applies.advice] == ["smaller starting weights"]
+        verdict = fit_two_point(self.times, *sudden, 1.0, 0.5).applies
+        assert "the plateau is 151 times as long" in str(verdict)
+        assert any("larger starting weights" in advice for advice in verdict.advice)
         H, P, w = self.curves()
-        reasons = " ".join(fit_two_point(self.times, H, P, w * np.cos(self.times), 1.0, 0.5).applies.reasons)
-        assert "R² of w is" in reasons
+        verdict = fit_two_point(self.times, H, P, w * np.cos(self.times), 1.0, 0.5).applies
+        assert "R² of w is" in str(verdict)
+        assert any("another layer: probe.scan" in advice for advice in verdict.advice)
 
     @pytest.mark.parametrize("disturbed", ["H", "P"])
     def test_every_curve_that_changes_is_judged(self, disturbed):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ._random_states import random_states_kept
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'festina' has no attribute {name!r}")
-    module = importlib.import_module(f".{_WHERE[name] or name}", __name__)
+    with random_states_kept():
+        module = importlib.import_module(f".{_WHERE[name] or name}", __name__)
     value = getattr(module, name) if _WHERE[name] else module
     globals()[name] = value
     return value

@@ -23,7 +23,10 @@ GOOD_FIT = 0.9  # R² of every curve that changes
 CHANGED = 0.1  # of the size of a curve; R² of one that changes less is that of its noise
 LONG_PLATEAU = 10.0  # in lengths of the transition; the closed form from a start of 1e-9 waits for 5
 IDENTIFIED = 1e6  # condition of the Gauss-Newton matrix
-UNCHANGED = "H, P and w do not change: nothing can be fitted; record for longer, or from a run that learns"
+UNCHANGED = (
+    "H, P and w do not change: nothing can be fitted",
+    "train until the outputs differ as their targets do: record for longer, or a run that learns",
+)
 
 
 class Rates(NamedTuple):
@@ -35,9 +38,10 @@ class Rates(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """True if nothing speaks against the theory; else `reasons` say what does."""
+    """True if nothing speaks against the theory; else `reasons` say what does, and `advice` what to try about each."""
 
     reasons: tuple[str, ...]
+    advice: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return not self.reasons
@@ -103,6 +107,11 @@ class TwoPointFit:
         return None if self.mean is None else _loss(self)
 
     @property
+    def has_rates(self) -> bool:
+        """Whether there are rates at all: a minimum at which both are identified, of curves that change."""
+        return self.converged and self.condition <= IDENTIFIED and bool(np.isfinite(self.r2).any())
+
+    @property
     def tau_h(self) -> float:
         """1/η_h."""
         return 1 / self.rates.eta_h
@@ -153,6 +162,7 @@ class TwoPointFit:
             f"{mean}"
             f"  R²       {fits}; squared error {self.sse:.3g}, condition {self.condition:.2g}\n"
             f"  applies  {'yes' if self.applies else 'no'}: {self.applies}"
+            + "".join(f"\n  try      {advice}" for advice in self.applies.advice)
         )
 
 
@@ -268,7 +278,7 @@ def _judged(times: Any, member: Member, found: Found, mean: MeanFit | None, star
         sse=float(errors.sum()),
         condition=condition,
         converged=converged,
-        applies=Verdict(_reasons(times, curves, Y, r2, condition, converged) if varied.any() else (UNCHANGED,)),
+        applies=_verdict(times, curves, Y, r2, condition, converged) if varied.any() else _said([UNCHANGED]),
         times=times,
         predicted=found.predicted,
         measured=Curves(*curves),
@@ -319,22 +329,26 @@ def _uncertainty(metric, variance):
         return variance * (axes / sizes) @ axes.T, float(sizes[-1] / sizes[0])
 
 
-def _reasons(times, curves, Y, r2, condition, converged) -> tuple[str, ...]:
+def _said(found: Sequence[tuple[str, str]]) -> Verdict:
+    """A verdict of reasons, each with what to try about it."""
+    return Verdict(tuple(reason for reason, _ in found), tuple(dict.fromkeys(advice for _, advice in found)))
+
+
+def _verdict(times, curves, Y, r2, condition, converged) -> Verdict:
     (H0, P0, _), found = curves[:, 0], []
     last = np.median(curves[:, -max(1, len(times) // 50) :], axis=1)
     goal, scale = (Y, Y) if Y else (0.0, P0)
     short, rest = abs(last[1] - goal) / scale, abs(last[2]) / scale
     if max(short, rest) > LEFT_TO_LEARN:
-        found.append(
-            f"learning is not over: at the end |P − Y| and |w| are {short:.2g} and {rest:.2g} of "
-            f"{'Y' if Y else 'P0'}, above {LEFT_TO_LEARN:g}; fits to a part of a run are biased, train for longer"
-        )
+        left = f"|P − Y| and |w| are {short:.2g} and {rest:.2g} of {'Y' if Y else 'P0'}, above {LEFT_TO_LEARN:g}"
+        reason = f"learning is not over: at the end {left}; fits to a part of a run are biased"
+        found.append((reason, "train for longer, or check that the network can learn these targets at all"))
     # Of a run that is not over, the end of H is not known; with equal targets, H only falls.
     elif Y and LARGE_START * last[0] < H0:
-        found.append(
-            f"H starts at {H0 / last[0] if last[0] else np.inf:.2g} of its end, above {LARGE_START:g}: from a large "
-            "start the hidden difference turns, and rates are biased"
-        )
+        share = f"{H0 / last[0] if last[0] else np.inf:.2g} of its end, above {LARGE_START:g}"
+        reason = f"H starts at {share}: from a large start the hidden difference turns, and rates are biased"
+        advice = "smaller starting weights, a pair of inputs that are closer together, or another layer: probe.scan"
+        found.append((reason, advice))
     changed = np.ptp(curves, axis=1) > CHANGED * np.max(np.abs(curves), axis=1)
     poor = [
         f"{name} is {value:.3g}"
@@ -342,15 +356,19 @@ def _reasons(times, curves, Y, r2, condition, converged) -> tuple[str, ...]:
         if is_used and not value >= GOOD_FIT
     ]
     if poor:
-        found.append(f"R² of {', of '.join(poor)}, below {GOOD_FIT:g}: two rates do not describe this run")
+        reason = f"R² of {', of '.join(poor)}, below {GOOD_FIT:g}: two rates do not describe this run"
+        advice = "another layer: probe.scan; start=k, once the mean of the outputs is learned; smaller starting weights"
+        found.append((reason, advice))
     ratio = _plateau(times, curves[1])
     if ratio > LONG_PLATEAU:
-        found.append(f"the plateau is {ratio:.3g} times as long as the transition, above {LONG_PLATEAU:g}")
+        reason = f"the plateau is {ratio:.3g} times as long as the transition, above {LONG_PLATEAU:g}"
+        found.append((reason, "larger starting weights, fewer layers, or start=k, a record nearer to the transition"))
     if not condition <= IDENTIFIED:
-        found.append(f"the rates are not identified: condition {condition:.2g}, above {IDENTIFIED:g}")
+        reason = f"the rates are not identified: condition {condition:.2g}, above {IDENTIFIED:g}"
+        found.append((reason, "record more often while the outputs change, or fit another layer or pair"))
     if not converged:
-        found.append("the fit did not converge")
-    return tuple(found)
+        found.append(("the fit did not converge", "another layer or pair, or start=k"))
+    return _said(found)
 
 
 def _plateau(times, output) -> float:

@@ -12,6 +12,7 @@ from .._errors import BadInput, UnknownName
 from .._noun import positive, whole
 from .._setup import Setup, Task
 from .._trajectory import Trajectory
+from ..inits import Given
 from ..nets.gated import Gated
 from ._patterns import distinct, k_means
 from .recording import Recording, recording
@@ -29,6 +30,7 @@ def find(
     n_init: int | None = None,
     seed: int = 0,
     learned: float = 0.99,
+    task: Task | None = None,
 ) -> Found:
     """A few gates that stand for the patterns of all units of a hidden layer: the centres of their clusters.
 
@@ -39,6 +41,9 @@ def find(
 
     `clusters=None` takes the number after which more gates bring a frozen twin no closer to the network. k-means
     starts `n_init` times (as printed 1, weighted 10) from the seed and keeps the best; one start often misses a gate.
+
+    A `task`, if given, must show the samples of the recording; gates have the names of its contexts, which a probe does
+    not know.
 
     What is found is a sequence of gates; `find(trained).net(width=100)` is the gated net that has them.
     """
@@ -51,13 +56,19 @@ def find(
     if positive(learned, "learned") > 1:
         raise BadInput(f"learned = {learned}", "a share of the first loss, at most 1", "give learned=0.99")
     options = {"layer": layer, "n_init": starts, "seed": seed, "learned": learned}
-    seen = recording(trained).of_layer(layer)
+    seen = recording(trained, task=task).of_layer(layer)
     rows, weights = _all_rows(seen) if method == "as_printed" else _rows_of_weight(seen, learned)
     known = distinct(rows, weights, seen.samples)
     count = len(known.counts)
     if clusters is None:
         from .freezing import elbow  # which itself finds gates
 
+        if isinstance(seen.setup.init, Given):
+            raise BadInput(
+                "clusters = None for a network that started from Given weights, as that of a probe does",
+                "a number of gates, or a law for the start of the twins that tell which is enough",
+                "give clusters=4, or choose: gates.elbow(trained, init=inits.SmallRandom(1e-3))",
+            )
         clusters = elbow(trained, range(1, min(MOST_TRIED, count) + 1), method, **options).attrs["chosen"]
     clusters = whole(clusters, "clusters")
     if clusters > count:

@@ -19,7 +19,7 @@ from ..nets.gated import Gated
 from ._ladder import INPUTS, OUTPUTS, open_edges
 from .comparing import compare
 from .finding import Found, find
-from .recording import recording, same_samples
+from .recording import as_trained, recording, same_samples
 
 CLOSE = 1.25  # an error within this factor of the smallest counts as small
 SEEN = ("loss", "outputs", "similarity")  # what a twin is compared by
@@ -82,8 +82,10 @@ def freeze(
 
     It is trained from the seeds, with the rule and at the times of the recording.
     """
+    trained = as_trained(trained)
     seen = recording(trained, least=2, task=task)
-    founds = _of_every_layer(trained, found, clusters, method)
+    seen.need_rule()
+    founds = _of_every_layer(trained, found, clusters, method, task)
     for one in founds:
         if not same_samples(one.task, seen.task):
             raise BadInput(
@@ -120,16 +122,18 @@ def elbow(
     n_init: int | None = None,
     seed: int = 0,
     learned: float = 0.99,
+    init: Any = None,
     progress: bool | None = None,
 ) -> Any:
     """How close frozen twins with 1, 2, … gates come to a network of one hidden layer; an `xarray.Dataset`.
 
     `error` (clusters) is the mean square difference of outputs, `pathways` the number of different gates that are on
     for some sample; where there is none, the twin's outputs are 0. attrs["chosen"] is the smallest number whose error
-    is within 25 % of the smallest of all. `n_init`, `seed` and `learned` are those of `find`.
+    is within 25 % of the smallest of all. `n_init`, `seed` and `learned` are those of `find`, `init` that of `freeze`.
     """
     import xarray
 
+    trained = as_trained(trained)
     if len(recording(trained).layers) > 1:
         raise BadInput(
             "an elbow for a network of several hidden layers", "one hidden layer", "choose clusters for each layer"
@@ -144,7 +148,7 @@ def elbow(
     for k, count in enumerate(counts):
         found = find(trained, count, method, layer=layer, n_init=n_init, seed=seed, learned=learned)
         if found.gates.any():
-            errors[k] = freeze(reference, found, width=width, sees=sees, progress=progress).error
+            errors[k] = freeze(reference, found, width=width, sees=sees, init=init, progress=progress).error
             pathways[k] = len(found.pathways())
         else:
             errors[k] = np.mean(reference["outputs"] ** 2)
@@ -154,14 +158,16 @@ def elbow(
     return table.assign_attrs(chosen=int(counts[int(np.argmax(errors <= CLOSE * errors.min()))]), method=method)
 
 
-def _of_every_layer(trained: Trajectory, found: Any, clusters: Any, method: str) -> tuple[Found, ...]:
+def _of_every_layer(
+    trained: Trajectory, found: Any, clusters: Any, method: str, task: Task | None
+) -> tuple[Found, ...]:
     layers = recording(trained).layers
     if found is None:
         counts = clusters if isinstance(clusters, Sequence) else [clusters] * len(layers)
         if len(counts) != len(layers):
             do = f"give clusters=4, or {len(layers)} numbers"
             raise BadInput(f"clusters = {clusters}", f"one number, or one for each of {len(layers)} hidden layers", do)
-        return tuple(find(trained, k, method, layer=layer) for k, layer in zip(counts, layers, strict=True))
+        return tuple(find(trained, k, method, layer=layer, task=task) for k, layer in zip(counts, layers, strict=True))
     founds = (found,) if isinstance(found, Found) else tuple(found) if isinstance(found, (list, tuple)) else ()
     if not founds or not all(isinstance(one, Found) for one in founds):
         raise BadInput(
@@ -207,7 +213,14 @@ def _layered(founds: Sequence[Found], width: Any, sees: Any) -> Gated:
 
 def _with_outputs(trained: Trajectory, progress: bool | None) -> Trajectory:
     """The recorded network with all that a twin is compared by; trained again if that was not recorded."""
-    if all(name in trained for name in SEEN):
+    missing = [name for name in SEEN if name not in trained]
+    if not missing:
         return trained
+    if trained.source.startswith("probe"):  # whose loop may have been another than the one that would be run
+        raise BadInput(
+            f"a probe's record without {', '.join(missing)}",
+            "what a twin is compared by, of what leaves the activations",
+            f"record it: observe={['gates', *SEEN[1:]]}",
+        )
     seeds = [int(seed) for seed in trained.coordinates["seed"]]
     return simulate(recording(trained).setup, seeds, (*SEEN, "gates"), progress=progress)

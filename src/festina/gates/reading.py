@@ -8,6 +8,7 @@ import numpy as np
 
 from .._errors import BadInput, UnknownName
 from .._noun import positive, whole
+from .._setup import Task
 from .._trajectory import Trajectory
 from .recording import Recording, recording
 
@@ -15,7 +16,14 @@ BEGUN = 0.99  # of the first loss: a network that has come to it has begun to le
 STATES = np.frombuffer(b"01x", np.uint8)  # off, on and split, as letters
 
 
-def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01, most_kinds: int = 250) -> Any:
+def purity(
+    trained: Trajectory,
+    label: str = "context",
+    *,
+    small: float = 0.01,
+    most_kinds: int = 250,
+    task: Task | None = None,
+) -> Any:
     """How the weight of a ReLU network is shared among kinds of gates over time; an `xarray.Dataset`.
 
     The kind of a unit has one letter for each value of the label, in their order: 1 where it is on for all samples with
@@ -26,6 +34,7 @@ def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01, 
         label: a label of the task, such as "context" or "item".
         small: units above this share of the largest of their layer are strong.
         most_kinds: how many kinds, and votes, to list; those with least weight over all times become "other".
+        task: one with the samples of the recording and with labels, which a probe does not know.
 
     All variables have the axes (seed, layer, time), and the hidden layers count from 1:
 
@@ -43,7 +52,7 @@ def purity(trained: Trajectory, label: str = "context", *, small: float = 0.01, 
     """
     import xarray
 
-    seen = recording(trained)
+    seen = recording(trained, task=task)
     values, counts, sizes = _counts(seen, label)
     if (small := positive(small, "small", zero=True)) >= 1:
         raise BadInput(f"small = {small:g}", "a share of the largest unit, below 1", "give small=0.01")
@@ -103,7 +112,7 @@ def _counts(seen: Recording, label: str) -> tuple[np.ndarray, np.ndarray, np.nda
         raise BadInput(
             "gates recorded on samples without labels",
             "a label: what each sample is a case of, such as its context",
-            'build the task with tasks.from_arrays(x, y, labels={"context": […]})',
+            'build the task with tasks.from_arrays(x, y, labels={"context": […]}); of a probe give it as task=…',
         )
     if not isinstance(label, str) or label not in labels:
         raise UnknownName.among("label of the task", label, labels)

@@ -12,7 +12,10 @@ from .._errors import BadInput
 from .._noun import whole
 from .._setup import Setup, Task, TaskSequence
 from .._simulate import simulate
+from .._spec import from_spec
 from .._trajectory import Trajectory
+
+PROBED = ("gates", "unit_size", "loss", "outputs")  # by a probe as by `simulate`, but for the axis of seeds
 
 
 def record(
@@ -47,6 +50,7 @@ class Recording:
     size: np.ndarray  # (seed, time, unit): |incoming| |outgoing|
     loss: np.ndarray  # (seed, time)
     layer: np.ndarray  # (unit,): the hidden layer of each unit, counted from 1
+    unknown: str = ""  # why the rule of the setup is not that of training
 
     @property
     def task(self) -> Task:
@@ -70,6 +74,16 @@ class Recording:
             self, packed=self.packed[:, :, kept], size=self.size[:, :, kept], layer=self.layer[kept]
         )
 
+    def need_rule(self) -> None:
+        """Refuse a network that cannot be trained again."""
+        if self.unknown:
+            raise BadInput(
+                f"gates of a network that cannot be trained again: {self.unknown}",
+                "plain gradient descent of ½ mean |y − f|² on all probe inputs, at a known rate",
+                "train with torch.optim.SGD(model.parameters(), lr=lr) and give the probe lr=lr; gates.find and "
+                "gates.purity need no rule",
+            )
+
     def after_start(self, share: float) -> np.ndarray:
         """(seed, time): whether the loss has left its start, that of all-but-silent weights, by more than 1 − share."""
         return self.loss <= share * self.first_loss[:, None]
@@ -81,8 +95,39 @@ class Recording:
         return np.maximum(self.loss[:, 0], silent)
 
 
+def as_trained(trained: Any) -> Any:
+    """A probe's record of gates in the form that `simulate` gives, as its only seed; anything else as it is."""
+    if not _is_probed(trained):
+        return trained
+    axes = {name: ("seed", *trained.axes[name]) for name in PROBED if name in trained}
+    values = {name: trained[name][None] for name in axes}
+    if "similarity" in trained and not trained.provenance.get("before_activations"):  # of the last hidden layer alone
+        axes["similarity"] = ("seed", "time", "sample", "sample_")
+        values["similarity"] = trained["similarity"][None, :, -1]
+    return Trajectory(trained.times, values, axes, trained.source, trained.provenance, {"seed": [0]})
+
+
+def _is_probed(trained: Any) -> bool:
+    return isinstance(trained, Trajectory) and "gates" in trained and "seed" not in trained.axes["gates"]
+
+
+def _network(trained: Trajectory) -> Setup:
+    """The setup of a trained network; of a probe that could not see its rule, with another."""
+    facts = trained.provenance
+    if "network" in facts:
+        return from_spec(facts["network"])
+    if "setup" not in facts and trained.source.startswith("probe"):
+        raise BadInput(
+            f"gates recorded by {trained.source}: {facts.get('no_network', 'it sees activities alone')}",
+            "those of all hidden layers of a chain of linear layers and ReLUs, recorded by probe.torch with targets",
+            'give probe.torch(model, inputs=x, targets=y, observe=["gates", "outputs"]); gates.patterns needs no more',
+        )
+    return trained.setup
+
+
 def recording(trained: Any, *, least: int = 1, task: Task | None = None) -> Recording:
     """Read a trajectory; it must have gates at `least` so many times, recorded on `task` if one is given."""
+    trained = as_trained(trained)
     if not isinstance(trained, Trajectory) or "gates" not in trained:
         what = f"a trajectory with {', '.join(trained)}" if isinstance(trained, Trajectory) else repr(trained)
         raise BadInput(
@@ -96,31 +141,36 @@ def recording(trained: Any, *, least: int = 1, task: Task | None = None) -> Reco
             f"at least {least}",
             "record more: gates.record(setup, times=[…])",
         )
-    setup = trained.setup
+    setup = _network(trained)
     if len(trained.times) != len(setup.times):  # of a run that was interrupted
         setup = setup.replace(times=trained.times)
     if isinstance(setup.task, TaskSequence):
         raise BadInput("gates recorded over a sequence of tasks", "one task", "record each task by itself")
-    if task is not None and not same_samples(task, setup.task):
-        raise BadInput(
-            f"a twin on {task!r}, with other samples than the gates were recorded on",
-            "the task of the recording: a gate belongs to a sample",
-            "leave task out, or record the network on that task",
-        )
+    if task is not None:
+        if not same_samples(task, setup.task):
+            raise BadInput(
+                f"a twin on {task!r}, with other samples than the gates were recorded on",
+                "the task of the recording: a gate belongs to a sample",
+                "leave task out, or record the network on that task",
+            )
+        setup = setup.replace(task=task)  # which may have labels that the recording lacks
     layer = np.repeat(np.arange(len(setup.net.hidden)) + 1, setup.net.hidden)
-    seeds = trained.coordinates["seed"]
-    return Recording(setup, trained.times, seeds, trained["gates"], trained["unit_size"], trained["loss"], layer)
+    seeds, unknown = trained.coordinates["seed"], trained.provenance.get("no_setup", "")
+    gates, size, loss = (trained[name] for name in ("gates", "unit_size", "loss"))
+    return Recording(setup, trained.times, seeds, gates, size, loss, layer, unknown)
 
 
 def same_samples(task: Any, other: Any) -> bool:
-    """Whether two tasks show the same inputs in the same order."""
+    """Whether two tasks show the same inputs in the same order, in float32, as most probes see them."""
     if not isinstance(task, Task) or task.x is None:
         return False
-    return np.array_equal(task.x, other.x) and np.array_equal(task.y, other.y)
+    return all(np.array_equal(np.float32(one), np.float32(two)) for one, two in ((task.x, other.x), (task.y, other.y)))
 
 
 def patterns(trained: Trajectory | Recording) -> np.ndarray:
     """Which units are on, as truth values: (seed, time, unit, sample)."""
+    if _is_probed(trained):  # the only question that needs no more than the gates
+        return unpacked(as_trained(trained)["gates"], trained.provenance["samples"])  # pyright: ignore
     seen = trained if isinstance(trained, Recording) else recording(trained)
     return unpacked(seen.packed, seen.samples)
 

@@ -24,8 +24,9 @@ from ..inits import Given
 from ..nets.gated import Gated
 from ..nets.mlp import MLP
 from ._ladder import INPUTS, OUTPUTS, open_edges
-from .recording import Recording, recording, unpacked
+from .recording import Recording, as_trained, recording, unpacked
 
+STRAYED = 0.01  # of the first loss; rounding of float32 stays below it but at the end of long plateaus
 MOST_NODES = 64  # of a twin drawn as a graph: one for every history of a unit
 
 
@@ -45,6 +46,7 @@ class Replay:
     loss_errors: np.ndarray
     flipped: np.ndarray
     recording: Recording
+    strayed: float = 0.0  # largest difference of the loss of the network trained again, in units of the first
 
     @property
     def error(self) -> float:
@@ -64,7 +66,17 @@ class Replay:
         return (
             f"Replay({len(self.errors)} seeds, {len(times)} times {times[0]:g} … {times[-1]:g}: "
             f"largest difference of outputs {self.errors.max():.2g}, of the loss {self.loss_errors.max():.2g}, "
-            f"gates that came out otherwise {self.flipped.max():.2g})"
+            f"gates that came out otherwise {self.flipped.max():.2g}){self.note and '; '}{self.note}"
+        )
+
+    @property
+    def note(self) -> str:
+        """What is wrong if the network trained again is not the one that was recorded; else empty."""
+        if self.strayed <= STRAYED:
+            return ""
+        return (
+            f"trained again, the network strays from the record by {self.strayed:.2g} of the first loss: its loop was "
+            f"not {self.recording.setup.rule!r} of ½ mean |y − f|² on all of these samples, or rounding has grown"
         )
 
 
@@ -72,13 +84,19 @@ def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | No
     """Train the gated linear twin of a recorded ReLU network, with the network's gates at every step.
 
     The network is trained again from its setup, its twin beside it, under the same rule and from the same weights, and
-    the twin is compared with what was recorded. A `task`, if given, must be the one of the recording.
+    the twin is compared with what was recorded. A `task`, if given, must be the one of the recording. The record of a
+    probe must be of gradient descent of ½ mean |y − f|² on all its inputs, with its lr; where that is not what the loop
+    did, `note` says by how much the network strays from it.
     """
+    trained = as_trained(trained)
     seen = recording(trained, least=2, task=task)
+    seen.need_rule()
     seeds = tuple(int(seed) for seed in seen.seeds)
     both, _ = train(_beside(seen.setup), ("outputs", "gates"), seeds=seeds, progress=progress)
     outputs, twins = np.split(both["outputs"], 2, axis=-1)
-    loss = 0.5 * np.mean(np.sum((twins - np.asarray(seen.task.y)) ** 2, axis=-1), axis=-1)
+    again, loss = (
+        0.5 * np.mean(np.sum((f - np.asarray(seen.task.y)) ** 2, axis=-1), axis=-1) for f in (outputs, twins)
+    )
     flipped = unpacked(both["gates"] ^ seen.packed, seen.samples).mean(axis=(-2, -1))
     trajectory = Trajectory(
         both.times,
@@ -91,7 +109,8 @@ def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | No
     if "outputs" in trained:
         outputs = trained["outputs"]
     errors = np.abs(twins - outputs).max(axis=(-2, -1)) / np.abs(outputs).max()
-    return Replay(trajectory, errors, np.abs(loss - seen.loss) / seen.first_loss[:, None], flipped, seen)
+    strayed = float((np.abs(again - seen.loss) / seen.first_loss[:, None]).max())
+    return Replay(trajectory, errors, np.abs(loss - seen.loss) / seen.first_loss[:, None], flipped, seen, strayed)
 
 
 def _beside(setup: Setup) -> Setup:

@@ -1,13 +1,16 @@
 """Look into your own network while your own loop trains it: distances between representations as a Trajectory."""
 
-from ._arrays import arrays
-from ._curves import curves
-from ._jax import JaxProbe, jax
-from ._layers import Layers, layers
-from ._scan import scan
-from ._structure import structure
-from ._torch import TorchProbe, torch
-from ._weighting import weighted
+from .._random_states import random_states_kept
+
+with random_states_kept():  # the first use of a probe loads JAX, perhaps in the middle of a user's loop
+    from ._arrays import arrays
+    from ._curves import curves
+    from ._jax import JaxProbe, jax
+    from ._layers import Layers, layers
+    from ._scan import scan
+    from ._structure import structure
+    from ._torch import TorchProbe, torch
+    from ._weighting import weighted
 
 __all__ = [
     "JaxProbe",

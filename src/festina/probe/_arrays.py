@@ -11,6 +11,7 @@ from .._errors import BadInput
 from .._noun import real_array
 from .._points import points
 from .._trajectory import Trajectory
+from ._arguments import joined
 from ._measure import OBSERVABLES, Record, checked_names, compares_pairs
 
 
@@ -31,7 +32,8 @@ def arrays(
         hidden: {layer: (time, sample, …)}; activities are flattened for each sample.
         outputs: (time, sample, …), for "output_distance" and "outputs"; with targets also "output_alignment", "loss"
             and "mean_gap".
-        inputs: (sample, …), for the gap between the inputs of each pair, in `provenance`.
+        inputs: (sample, …), or a tuple or dict of such arrays, for the gap between the inputs of each pair, in
+            `provenance`.
         targets: (sample, feature).
         pairs: pairs of samples to compare, counted from 0; all of them if there are at most 100 samples.
         observe: as in `probe.torch`; a representation is called "representation of <layer>".
@@ -58,7 +60,9 @@ def arrays(
                 "record all layers at the same inputs",
             )
     names = checked_names(observe, outputs=given is not None, targets=targets is not None and given is not None)
-    known = points(inputs, targets, pairs, samples=samples, paired=compares_pairs(names))
+    known = points(
+        None if inputs is None else joined(inputs), targets, pairs, samples=samples, paired=compares_pairs(names)
+    )
     first = {layer: values[0] for layer, values in seen.items()}
     record = Record(known, names, first, None if given is None else given[0])
     needed = any(OBSERVABLES[name].needs_outputs for name in names)

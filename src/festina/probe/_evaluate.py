@@ -6,7 +6,6 @@ import collections
 import contextlib
 import copy
 import importlib
-import random
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from .._errors import BadInput
+from .._random_states import random_states_kept
+from ._arguments import are_several, is_array, leaves, mapped
 
 CONTAINERS = (list, dict, set, collections.OrderedDict, collections.deque, collections.defaultdict)
 PARALLEL = {"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule"}
@@ -22,7 +23,8 @@ PARALLEL = {"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel
 def library() -> Any:
     """torch, which is an extra of festina."""
     try:
-        return importlib.import_module("torch")
+        with random_states_kept():
+            return importlib.import_module("torch")
     except ImportError as error:
         raise BadInput(
             f"torch cannot be imported ({error})", "PyTorch, to probe its models", 'pip install "festina[torch]"'
@@ -115,14 +117,20 @@ def undisturbed(model: Any, inputs: Any) -> Iterator[None]:
     level deep), the random states of torch on the devices of the model, of NumPy and of Python.
     """
     torch = library()
-    tensors = (inputs, *model.parameters(), *model.buffers())
+    given = [part for _, part in leaves(inputs, "") if isinstance(part, torch.Tensor)]
+    tensors = (*given, *model.parameters(), *model.buffers())
     devices = {value.device for value in tensors if value.device.type not in ("cpu", "meta")}
     kind = next((device.type for device in devices), "cpu")
     before = [_Before(torch, module) for module in model.modules()]
     versions = [(name, value, value._version) for name, value in model.named_parameters()]
-    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002, the user's state
     forked = {"devices": sorted(device.index or 0 for device in devices), "device_type": kind if devices else "cuda"}
-    with torch.no_grad(), torch.random.fork_rng(**forked), torch.autocast(kind, enabled=False), _uncompiled(torch):
+    with (
+        torch.no_grad(),
+        torch.random.fork_rng(**forked),
+        random_states_kept(),
+        torch.autocast(kind, enabled=False),
+        _uncompiled(torch),
+    ):
         try:
             for state in before:
                 state.module.training = False
@@ -130,8 +138,6 @@ def undisturbed(model: Any, inputs: Any) -> Iterator[None]:
         finally:
             for state in before:
                 state.restore()
-            np.random.set_state(numpy_state)  # noqa: NPY002
-            random.setstate(python_state)
     if changed := [name for name, value, version in versions if value._version != version]:
         raise BadInput(
             f"the forward pass of {type(model).__name__} changes its parameter {changed[0]!r}",
@@ -154,12 +160,46 @@ def _uncompiled(torch: Any) -> Any:
         ) from None
 
 
+def taken(inputs: Any) -> Any:
+    """Copies of probe inputs as tensors; what the caller changes later is not ours. A dict gives arguments by name."""
+    if not are_several(inputs):
+        return tensor(inputs, "inputs")
+    return mapped(
+        lambda part, where: tensor(part, where) if is_array(part) or isinstance(part, list) else part, inputs, "inputs"
+    )
+
+
+def tensor(values: Any, argument: str) -> Any:
+    """A copy of values as a tensor."""
+    try:
+        return library().as_tensor(values).detach().clone()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BadInput(
+            f"{argument} is {type(values).__name__} ({error})",
+            f"{argument} as one tensor or array, the sample first",
+            "stack samples: torch.stack([…]); several arguments of the model are a tuple, or a dict by name",
+        ) from None
+
+
 def placed(inputs: Any, model: Any) -> Any:
     """A fresh copy of the probe inputs on the device of the model, numbers in its precision; models may write to it."""
+    torch = library()
     first = next((value for value in model.parameters() if value.is_floating_point()), None)
-    if first is None:
-        return inputs.clone()
-    return inputs.to(first.device, first.dtype if inputs.is_floating_point() else inputs.dtype, copy=True)
+
+    def moved(part: Any, _: str) -> Any:
+        if not isinstance(part, torch.Tensor):
+            return part
+        if first is None:
+            return part.clone()
+        return part.to(first.device, first.dtype if part.is_floating_point() else part.dtype, copy=True)
+
+    return mapped(moved, inputs, "")
+
+
+def _called(model: Any, inputs: Any) -> Any:
+    if isinstance(inputs, dict):
+        return model(**inputs)
+    return model(*inputs) if isinstance(inputs, tuple) else model(inputs)
 
 
 def evaluate(
@@ -171,7 +211,7 @@ def evaluate(
         try:
             for module, hook in hooks:
                 handles.append(module.register_forward_hook(hook))
-            output = model(placed(inputs, model))
+            output = _called(model, placed(inputs, model))
         finally:
             for handle in handles:
                 handle.remove()

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._errors import BadInput
 from .._noun import is_traced
+from ._arguments import joined
 from ._measure import OBSERVABLES, Record, flat
 from ._names import is_pattern, matching, unknown
 from ._probe import At, Probe
@@ -29,7 +30,9 @@ class JaxProbe(Probe):
                 "a function (params, inputs) -> (outputs, {layer: activity})",
                 "write one that returns the activities beside the outputs",
             )
-        super().__init__(np.asarray(inputs), None if targets is None else np.asarray(targets), pairs, at, observe, lr)
+        super().__init__(
+            np.asarray(joined(inputs)), None if targets is None else np.asarray(targets), pairs, at, observe, lr
+        )
         self._function, self._layers, self._inputs = function, layers, inputs
         self._params: Any = None
 
@@ -123,8 +126,9 @@ def jax(
             probe.step(params)  # the end
 
     `function(params, inputs)` gives (outputs, {layer: activity}), each (sample, …); `params` is whatever the loop
-    trains, an Equinox model for example. It is called only at the steps to record. `layers` chooses among the names:
-    one, a pattern, a list, {alias: name} or "middle" (number L // 2); None is all. Nothing tells the probe of
-    the end of the last step, so call `step` once more after the loop. The rest is as in `probe.torch`.
+    trains, an Equinox model for example. It is called only at the steps to record. `inputs` is what it takes: an array,
+    or a tuple or dict of them. `layers` chooses among the names: one, a pattern, a list, {alias: name} or "middle"
+    (number L // 2); None is all. Nothing tells the probe of the end of the last step, so call `step` once more after
+    the loop. The rest is as in `probe.torch`.
     """
     return JaxProbe(function, layers, inputs, targets, pairs, at, observe, lr)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .._errors import BadInput, UnknownName
-from ._evaluate import evaluate, library, usable
+from ._activations import first_of, is_activation, is_recurrent
+from ._evaluate import evaluate, library, taken, usable
 from ._names import is_pattern, matching, unknown, with_call
-
-NO_HIDDEN_LAYER = {"Softmax", "Softmin", "LogSoftmax", "Softmax2d", "MultiheadAttention"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Target:
     module: Any = None
     call: int | None = None
     function: Callable[[Any, Any], Any] | None = None
+    part: Any = None  # a function of what the module gives, where that is more than one tensor
 
     @property
     def described(self) -> str:
@@ -36,26 +37,33 @@ class Call(NamedTuple):
 
     module: Any
     shape: str
+    acts: bool  # as an activation does
     output: Any  # kept for the last call only
 
 
 def names_of(model: Any) -> dict[str, Any]:
-    """Every name of every submodule; the layer that torch.compile puts around a module has no name of its own."""
+    """Every name of every submodule; the layer that torch.compile puts around a module has no name of its own.
+
+    A model without parts is its only layer, called by its class.
+    """
     named = {}
     for name, module in model.named_modules(remove_duplicate=False):
         named[".".join(part for part in name.split(".") if part != "_orig_mod")] = module
     named.pop("", None)
-    return named
+    return named or {type(model).__name__: model}
 
 
 def traced(model: Any, inputs: Any) -> tuple[list[Call], Any]:
     """Every call of every submodule in the order in which they end, and the model's output."""
     calls: list[Call] = []
+    act: dict[int, bool] = {}
 
-    def note(module: Any, _: Any, output: Any) -> None:
+    def note(module: Any, args: Any, output: Any) -> None:
         if calls:
             calls[-1] = calls[-1]._replace(output=None)
-        calls.append(Call(module, shape_of(output), output))
+        if id(module) not in act:
+            act[id(module)] = is_activation(module, args, output)
+        calls.append(Call(module, shape_of(output), act[id(module)], output))
 
     output, _ = evaluate(model, inputs, [(m, note) for m in dict.fromkeys(names_of(model).values())])
     return calls, output
@@ -72,30 +80,34 @@ def shape_of(value: Any) -> str:
     return type(value).__name__
 
 
-def _is_activation(module: Any) -> bool:
-    kinds = type(module).__mro__
-    listed = any(kind.__module__ == "torch.nn.modules.activation" for kind in kinds)
-    return listed and not NO_HIDDEN_LAYER & {kind.__name__ for kind in kinds}
+class Choice(NamedTuple):
+    """The layers that are meant if none is named, in the order in which they are run; what was chosen, and a note."""
+
+    targets: list[Target]
+    said: str
+    note: str
 
 
-def hidden_layers(model: Any, calls: Sequence[Call], output: Any) -> tuple[list[Target], str]:
-    """The layers that are meant if none is named, in the order in which they are run, and a note on the choice.
+def hidden_layers(model: Any, calls: Sequence[Call], output: Any) -> Choice:
+    """The calls of activations and recurrent modules, all but one that gives the model's output.
 
-    They are the calls of activation modules, all but one that gives the model's output; without any, those of
-    modules without parts that have parameters, all but the last.
+    Where that leaves none, recurrent modules that give the output; without any, the calls of modules without parts
+    that have parameters, all but the last.
     """
     names = {id(module): name for name, module in reversed(names_of(model).items())}
     total: dict[int, int] = {}
-    leaves = []
+    leaf_calls: list[tuple[Call, int]] = []
     for call in calls:
         key = id(call.module)
         if not any(call.module.children()):
-            leaves.append((call, total.get(key, 0)))
+            leaf_calls.append((call, total.get(key, 0)))
         total[key] = total.get(key, 0) + 1
-    chosen = [(call, n) for call, n in leaves if _is_activation(call.module) and call.output is not output]
+    weighted = [(call, n) for call, n in leaf_calls if any(True for _ in call.module.parameters())]
+    chosen = [(call, n) for call, n in leaf_calls if call.acts and not _gives(call, output)]
+    chosen = chosen or [(call, n) for call, n in leaf_calls if is_recurrent(call.module)]
     note = ""
     if not chosen:
-        chosen = [(call, n) for call, n in leaves if any(True for _ in call.module.parameters())][:-1]
+        chosen = weighted[:-1]
         note = "no activation modules: layers are modules with parameters, before any functional activation"
     if not chosen:
         raise BadInput(
@@ -107,8 +119,29 @@ def hidden_layers(model: Any, calls: Sequence[Call], output: Any) -> tuple[list[
     for call, n in chosen:
         name = names[id(call.module)]
         several = total[id(call.module)] > 1
-        targets.append(Target(f"{name}[{n}]" if several else name, name, call.module, n if several else None))
-    return targets, note
+        part = first_of if is_recurrent(call.module) else None
+        targets.append(
+            Target(f"{name}[{n}]" if several else name, name, call.module, n if several else None, part=part)
+        )
+    picked = {id(call) for call, _ in chosen}
+    left = [call for call, _ in leaf_calls if id(call) not in picked]
+    said = f"layers=None took {_counted([call for call, _ in chosen])}" + (
+        f", and not {_counted(left)}" if left else ""
+    )
+    # Fewer layers than modules with weights: some of their activations may be functions, which no one can see.
+    if not note and len(chosen) < len(weighted) - 1:
+        note = f"{said}; activations that are functions are not seen"
+    return Choice(targets, said, note)
+
+
+def _gives(call: Call, output: Any) -> bool:
+    return call.output is output or (isinstance(call.output, tuple) and any(part is output for part in call.output))
+
+
+def _counted(calls: Sequence[Call]) -> str:
+    """How many calls of modules of each type, in words."""
+    kinds = collections.Counter(type(call.module).__name__ for call in calls)
+    return ", ".join(kind if count == 1 else f"{kind} × {count}" for kind, count in kinds.items())
 
 
 class Chooser:
@@ -117,7 +150,7 @@ class Chooser:
     def __init__(self, model: Any, inputs: Any):
         self.torch, self.model, self.inputs = library(), model, inputs
         self.names = names_of(model)
-        self.note = ""
+        self.note = self.said = ""
 
     def choose(self, layers: Any, functions: Mapping[str, Callable] | None) -> list[Target]:
         """All targets; functions alone if no layers are given beside them."""
@@ -140,7 +173,7 @@ class Chooser:
     def _found(self, layers: Any) -> list[Target]:
         if layers is None or layers == "middle":
             calls, output = traced(self.model, self.inputs)
-            default, self.note = hidden_layers(self.model, calls, output)
+            default, self.said, self.note = hidden_layers(self.model, calls, output)
             return default if layers is None else [default[len(default) // 2]]
         if isinstance(layers, Mapping):
             return [self._aliased(str(alias), value) for alias, value in layers.items()]
@@ -231,13 +264,12 @@ def layers(model: Any, inputs: Any = None) -> Layers:
     are called several times or not at all, and which layers a probe takes if none is named.
     """
     model = usable(model)
-    torch = library()
     named = names_of(model)
     if inputs is None:
         return Layers((name, type(module).__name__, None, False) for name, module in named.items())
-    calls, output = traced(model, torch.as_tensor(inputs))
+    calls, output = traced(model, taken(inputs))
     try:
-        hidden = {target.name for target in hidden_layers(model, calls, output)[0]}
+        hidden = {target.name for target in hidden_layers(model, calls, output).targets}
     except BadInput:  # there is none; the list shows what there is
         hidden = set()
     shapes = {name: tuple(call.shape for call in calls if call.module is module) for name, module in named.items()}

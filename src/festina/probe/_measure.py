@@ -114,7 +114,8 @@ def checked_names(observe: str | Iterable[str] | None, *, outputs: bool, targets
                 f"the {missing} at the probe inputs",
                 f"give {missing}=…, or leave {name!r} out",
             )
-    return tuple(dict.fromkeys(names))
+    beside = ("loss",) if "gates" in names and not lacks("loss") else ()  # as in `simulate`
+    return tuple(dict.fromkeys((*names, *beside)))
 
 
 def compares_pairs(names: Sequence[str]) -> bool:
@@ -132,6 +133,13 @@ def flat(values: Any, samples: int, whose: str, do: str) -> np.ndarray:
     return array.reshape(samples, -1).astype(np.float64)
 
 
+def _in_shape(targets: np.ndarray, classes: int) -> str:
+    """What to do about targets of another shape: they may be the numbers of classes."""
+    are_labels = targets.shape[1] == 1 and np.isin(targets, np.arange(classes)).all()
+    hot = f"; labels become one-hot: numpy.eye({classes})[labels], or torch.nn.functional.one_hot(labels, {classes})"
+    return "give targets in the shape of the outputs" + (hot if are_labels else "")
+
+
 class Record:
     """The numbers measured so far: a short list of small arrays for every observable."""
 
@@ -147,7 +155,7 @@ class Record:
             raise BadInput(
                 f"targets of shape {targets.shape}, and outputs of shape {outputs.shape}",
                 "one target for every output",
-                "give targets in the shape of the outputs",
+                _in_shape(targets, outputs.shape[1]),
             )
         slashed = [layer for layer in hidden if "/" in layer]
         if "representation" in names and slashed:
@@ -184,8 +192,17 @@ class Record:
         looks = self._values["representation"]
         return {layer: np.stack([look[i] for look in looks]) for i, layer in enumerate(self.units)}
 
-    def trajectory(self, source: str, facts: Mapping[str, Any], libraries: Sequence[str]) -> Trajectory:
-        """The record as a Trajectory; a representation becomes one observable for each layer."""
+    def trajectory(
+        self,
+        source: str,
+        facts: Mapping[str, Any],
+        libraries: Sequence[str],
+        beside: Mapping[str, tuple[tuple[str, ...], Any]] | None = None,
+    ) -> Trajectory:
+        """The record as a Trajectory, with {name: (axes, values)} beside it if there are any.
+
+        A representation becomes one observable for each layer.
+        """
         values: dict[str, Any] = {}
         axes: dict[str, tuple[str, ...]] = {}
         for name in self.names:
@@ -196,6 +213,8 @@ class Record:
             else:
                 values[name] = np.stack(self._values[name])
                 axes[name] = ("time", *OBSERVABLES[name].axes)
+        for name, (own, value) in (beside or {}).items():
+            axes[name], values[name] = own, value
         coordinates = {
             "layer": np.array(list(self.units)),
             "pair": self.points.names,

@@ -35,11 +35,15 @@ def with_call(text: str) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found else None
 
 
+def shown(names: Sequence[str]) -> str:
+    """The first of some names, and how many there are."""
+    return ", ".join(names[:SHOWN]) + (f", … ({len(names)} in all)" if len(names) > SHOWN else "")
+
+
 def unknown(name: str, names: Iterable[str], whose: str, listing: str) -> UnknownName:
     """The error for a layer that is not there, with the nearest names."""
     names = list(names)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-    shown = ", ".join(names[:SHOWN]) + (f", … ({len(names)} in all)" if len(names) > SHOWN else "")
     do = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose from {listing}"
     what = "no layer fits the pattern" if is_pattern(name) else "unknown layer"
-    return UnknownName(f"{what} {name!r} of {whose}", f"one of: {shown or 'nothing, it has none'}", do)
+    return UnknownName(f"{what} {name!r} of {whose}", f"one of: {shown(names) or 'nothing, it has none'}", do)

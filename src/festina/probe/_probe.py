@@ -67,6 +67,10 @@ class Probe:
     def _facts(self) -> Mapping[str, Any]:
         raise NotImplementedError
 
+    def _beside(self) -> Mapping[str, tuple[tuple[str, ...], Any]]:
+        """What was recorded of the weights: {name: (axes, values)}."""
+        return {}
+
     def _count(self) -> None:
         """One more step begins: record the state before it, if it is asked for."""
         if self.steps in self._due:
@@ -96,7 +100,7 @@ class Probe:
     def trajectory(self) -> Trajectory:
         """What has been recorded up to now."""
         clock = {} if self._lr is None else {"lr": self._lr}
-        return self._recorded.trajectory(self.source, {**self._facts(), **clock}, self.libraries)
+        return self._recorded.trajectory(self.source, {**self._facts(), **clock}, self.libraries, self._beside())
 
     @property
     def representations(self) -> dict[str, np.ndarray]:

@@ -25,14 +25,15 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
     Gives an `xarray.Dataset` with the axes (seed, layer, pair); seed only if the trajectory has it:
 
     - `eta_h`, `eta_y` and `kappa` = η_h/η_y, fitted, and their standard errors, `eta_h_error` and so on;
-    - `r2` (…, curve), `sse`, `condition`, `converged`, `applies` and `reasons`, as `fit` has them;
+    - `r2` (…, curve), `sse`, `condition`, `converged`, `applies`, `reasons` and `advice`, as `fit` has them;
     - `final_distance`, the closed form's from the recorded start with these rates, and `measured_final_distance`;
     - `slope`, d ln H/d ln p half way through the transition: 1 in the layer that the theory is made for;
     - `best` (seed, pair), the layer with the least squared error; `attrs["best"]` is that of the median over pairs;
     - `eta_mean`, `eta_mean_error` and `r2_mean` (seed, pair), the third rate, where there is something to fit it to.
 
-    A record that cannot be fitted has NaN and `reasons`, and leaves the others alone. `trajectory`, `start` and
-    `free_gap` are those of `fit`, whose answers these are.
+    A record that cannot be fitted, or whose rates are not found (the search ends at no minimum, or they are not
+    identified), has NaN and `reasons`, and leaves the others alone. Rates beside `applies` = False are those of the
+    nearest curves, and biased. `trajectory`, `start` and `free_gap` are those of `fit`, whose answers these are.
     """
     import xarray
 
@@ -42,15 +43,17 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
     fits = fit_all(seen.times, entries, free_gap=free_gap, start=start)
     values = {name: np.full(shape, np.nan) for name in NUMBERS}
     values |= {"converged": np.zeros(shape, bool), "applies": np.zeros(shape, bool)}
-    r2, reasons = np.full((*shape, 3), np.nan), np.full(shape, "", object)
+    r2 = np.full((*shape, 3), np.nan)
+    reasons, advice = np.full(shape, "", object), np.full(shape, "", object)
     thirds = {name: np.full((shape[0], shape[2]), np.nan) for name in ("eta_mean", "eta_mean_error", "r2_mean")}
     for index, entry, fit in zip(np.ndindex(*shape), entries, fits, strict=True):
         if not isinstance(fit, TwoPointFit):
-            reasons[index] = f"cannot be fitted: {fit.seen}; needed: {fit.needed}"
+            reasons[index], advice[index] = f"cannot be fitted: {fit.seen}; needed: {fit.needed}", fit.do
             continue
         for name, value in _read(fit, entry, start).items():
             values[name][index] = value
         r2[index], reasons[index] = fit.r2, "; ".join(fit.applies.reasons)
+        advice[index] = "; ".join(fit.applies.advice)
         if fit.mean is not None:
             # Every layer has the same outputs.
             for name, value in zip(thirds, (fit.mean.eta, fit.mean.error, fit.mean.r2), strict=True):
@@ -64,6 +67,7 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
             **{name: (dims, value) for name, value in values.items()},
             "r2": ((*dims, "curve"), r2),
             "reasons": (dims, reasons.astype(str)),
+            "advice": (dims, advice.astype(str)),
             "best": (("seed", "pair"), best),
             **{name: (("seed", "pair"), value) for name, value in thirds.items()},
         },
@@ -84,25 +88,29 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
 
 def _read(fit: TwoPointFit, entry: Entry, start: int) -> dict[str, Any]:
     """The numbers of one fit, by name."""
-    spread = fit.log_covariance
-    with np.errstate(invalid="ignore"):
-        kappa = np.sqrt(spread[0, 0] + spread[1, 1] - 2 * spread[0, 1]) * fit.kappa
-        errors = np.sqrt(np.diag(fit.covariance)[:2])
-    numbers = dict(eta_h=fit.rates.eta_h, eta_y=fit.rates.eta_y, kappa=fit.kappa)
-    # Curves that do not change have no rates, whatever the search ended with.
     moved = np.isfinite(fit.r2).any()
-    numbers = {name: value if moved else np.nan for name, value in numbers.items()}
     H, P, w = (np.asarray(curve, float)[start:] for curve in (entry.H, entry.P, entry.w))
     late = max(1, len(H) // LAST)
     return {
-        **numbers,
-        **dict(eta_h_error=errors[0], eta_y_error=errors[1], kappa_error=kappa),
+        **(_rates(fit, entry, H[0]) if fit.has_rates else {}),  # what a search ended with that found none is no rate
         **dict(sse=fit.sse if moved else np.nan, condition=fit.condition),
         "converged": fit.converged,
         "applies": bool(fit.applies),
-        "final_distance": _final(fit, entry, H[0]) if moved else np.nan,
         "measured_final_distance": float(np.median(H[-late:])),
         "slope": _slope(H, P, w, entry.Y),
+    }
+
+
+def _rates(fit: TwoPointFit, entry: Entry, distance0: Any) -> dict[str, float]:
+    """Rates, their errors, and where they lead to."""
+    spread = fit.log_covariance
+    with np.errstate(invalid="ignore"):  # of a fit to the last digit, variances may round below 0
+        kappa_error = np.sqrt(spread[0, 0] + spread[1, 1] - 2 * spread[0, 1]) * fit.kappa
+        errors = np.sqrt(np.diag(fit.covariance)[:2])
+    return {
+        **dict(eta_h=fit.rates.eta_h, eta_y=fit.rates.eta_y, kappa=fit.kappa),
+        **dict(eta_h_error=errors[0], eta_y_error=errors[1], kappa_error=kappa_error),
+        "final_distance": _final(fit, entry, distance0),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import weakref
@@ -11,9 +12,13 @@ from typing import Any, Self
 import numpy as np
 
 from .._errors import BadInput, FestinaError, UnknownName
-from ._evaluate import as_array, evaluate, is_compiled, library, usable
-from ._layers import Chooser, Target, shape_of
+from .._spec import to_spec
+from ._arguments import is_array, joined, main_output, mapped, shapes
+from ._chain import Chain, chain_of, not_descent, setup_of
+from ._evaluate import as_array, evaluate, is_compiled, library, taken, tensor, usable
+from ._layers import Chooser, Target, names_of, shape_of
 from ._measure import OBSERVABLES, Record, flat
+from ._names import shown
 from ._probe import At, Probe
 
 
@@ -30,20 +35,28 @@ class TorchProbe(Probe):
         self._torch = library()
         self._model = usable(model)
         self._compiled = is_compiled(model)
-        self._inputs = _tensor(self._torch, inputs, "inputs")
-        known = None if targets is None else as_array(_tensor(self._torch, targets, "targets"))
-        super().__init__(as_array(self._inputs), known, pairs, at, observe, lr)
+        self._inputs = taken(inputs)
+        known = None if targets is None else as_array(tensor(targets, "targets"))
+        seen = mapped(lambda part, _: as_array(part) if is_array(part) else part, self._inputs, "")
+        super().__init__(joined(seen), known, pairs, at, observe, lr)
         self._need_a_run()
         chooser = Chooser(self._model, self._inputs)
         self._targets = chooser.choose(layers, functions)
         self._select = self._checked_select(select)
         self._output = output
-        self._note = chooser.note
+        self._note, self._said, self._part = chooser.note, chooser.said, ""
         self._handle = None
         self._by_hand = False
         self._stepping: list[tuple[weakref.ref, str]] = []  # optimisers that have made steps
         # A rehearsal: what cannot be recorded is refused now and not after hours of training.
-        self._record = Record(self._points, self._names, *self._seen())
+        hidden, outputs = self._seen()
+        self._record = Record(self._points, self._names, hidden, outputs)
+        self._chain: Chain | str = "its gates were not asked for"
+        if "gates" in self._names:
+            self._chain = chain_of(self._model, self._inputs, hidden, self._outputs)
+        self._start: list[Any] = []  # the weights of a chain before the first step
+        self._sizes: list[np.ndarray] = []  # of its units, at every record
+        self._other_rule = ""  # why its rule of training is not plain gradient descent
 
     def _need_a_run(self) -> None:
         try:
@@ -52,9 +65,9 @@ class TorchProbe(Probe):
             raise
         except Exception as error:
             raise BadInput(
-                f"{type(self._model).__name__} cannot be run on inputs of shape {tuple(self._inputs.shape)}: {error}",
+                f"{type(self._model).__name__} cannot be run on inputs of shape {shapes(self._inputs)}: {error}",
                 "probe inputs as the model takes them, the sample first",
-                "try model(inputs) by itself",
+                "try model(inputs) by itself; for model(*inputs) give a tuple, for model(**inputs) a dict",
             ) from error
 
     @property
@@ -92,6 +105,8 @@ class TorchProbe(Probe):
             self._look()
 
     def _before_step(self, optimizer: Any, *_: Any) -> None:
+        if isinstance(self._chain, Chain) and not self._other_rule and self._holds(optimizer):
+            self._other_rule = not_descent(optimizer, self._model, self._lr)
         if not self._by_hand and self._holds(optimizer):
             if not any(known() is optimizer for known, _ in self._stepping):
                 self._stepping.append((weakref.ref(optimizer), type(optimizer).__name__))
@@ -102,9 +117,19 @@ class TorchProbe(Probe):
         ours = {id(parameter) for parameter in self._model.parameters()}
         return any(id(parameter) in ours for group in optimizer.param_groups for parameter in group["params"])
 
+    def _count(self) -> None:
+        if not self.steps and isinstance(self._chain, Chain):
+            self._start = self._chain.weights()
+        super()._count()
+
     def _look(self) -> None:
         assert self._record is not None
         self._record.add(self._time, *self._seen())
+        if isinstance(self._chain, Chain):
+            self._sizes.append(self._chain.unit_sizes())
+
+    def _beside(self) -> Mapping[str, tuple[tuple[str, ...], Any]]:
+        return {"unit_size": (("time", "unit"), np.stack(self._sizes))} if self._sizes else {}
 
     def _seen(self) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
         """Activities of every layer and the outputs now, as (sample, unit)."""
@@ -140,6 +165,14 @@ class TorchProbe(Probe):
 
     def _need_one_call(self, target: Target, calls: int) -> None:
         model = type(self._model).__name__
+        now = names_of(self._model).get(target.name)
+        if not calls and now is not target.module:
+            instead = "nothing" if now is None else "another module"
+            raise BadInput(
+                f"layer {target.label!r} was replaced: {model} now has {instead} there",
+                "the modules that the model had when the probe was made",
+                "copy weights into the old module (load_state_dict), or end the probe and make a new one",
+            )
         if not calls:
             raise BadInput(
                 f"layer {target.label!r} is not called when {model} runs in eval mode",
@@ -161,7 +194,7 @@ class TorchProbe(Probe):
 
     def _numbers(self, target: Target, output: Any) -> np.ndarray:
         """What a layer gives, copied at once: a later in-place operation may overwrite it."""
-        pick = self._select.get(target.label, self._select.get(target.name))
+        pick = self._select.get(target.label, self._select.get(target.name, target.part))
         whose = f"layer {target.label!r}"
         if pick is not None:
             try:
@@ -182,7 +215,12 @@ class TorchProbe(Probe):
         return flat(as_array(output), self._points.samples, whose, do)
 
     def _outputs(self, output: Any) -> np.ndarray:
-        output = output if self._output is None else self._output(output)
+        if self._output is not None:
+            output = self._output(output)
+        elif not isinstance(output, self._torch.Tensor):
+            found = main_output(output, lambda part: isinstance(part, self._torch.Tensor), self._points.samples)
+            if found is not None:
+                self._part, output = found
         if not isinstance(output, self._torch.Tensor):
             raise BadInput(
                 f"{type(self._model).__name__} gives {shape_of(output)}",
@@ -201,6 +239,8 @@ class TorchProbe(Probe):
 
     def _facts(self) -> Mapping[str, Any]:
         notes = [self._note] if self._note else []
+        if self._part:
+            notes.append(f"of several outputs part {self._part} was taken: choose another with output=lambda out: …")
         if self._compiled:
             notes.append("compiled parts were recorded from their uncompiled code")
         if len(self._stepping) > 1:
@@ -209,24 +249,31 @@ class TorchProbe(Probe):
         return {
             "model": type(self._model).__name__,
             "layers": {target.label: target.described for target in self._targets},
+            **({"chosen": self._said} if self._said else {}),
             "counted": "probe.step()" if self._by_hand else "optimiser steps",
+            **(self._network() if "gates" in self._names else {}),
             **({"note": "; ".join(notes)} if notes else {}),
         }
 
+    def _network(self) -> dict[str, Any]:
+        """What `festina.gates` has to know of a network: its setup, or what of it is known and what is not."""
+        if isinstance(self._chain, str):
+            return {"no_network": self._chain}
+        if self._points.targets is None:
+            return {"no_network": "the probe was given no targets"}
+        assert self._record is not None
+        several = "several optimisers trained it" if len(self._stepping) > 1 else ""
+        unknown = "the probe was given no lr" if self._lr is None else self._other_rule or several
+        setup = setup_of(self._chain, self._points, self._start, self._record.times, None if unknown else self._lr)
+        spec = functools.partial(to_spec, setup)
+        known = {"network": spec, "no_setup": unknown} if unknown else {"setup": spec}
+        return known if self._chain.after else {**known, "before_activations": True}
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}; layers {shown(self.layers)}" + (f"; {self._said}" if self._said else "")
+
     def _how_to_count(self) -> str:
         return "train with a torch optimiser of this model, or call probe.step() first thing in every turn of the loop"
-
-
-def _tensor(torch: Any, values: Any, argument: str) -> Any:
-    """A copy of values as a tensor; what the caller changes later is not ours."""
-    try:
-        return torch.as_tensor(values).detach().clone()
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise BadInput(
-            f"{argument} is {type(values).__name__} ({error})",
-            f"{argument} as one tensor or array, the sample first",
-            "stack them: torch.stack([…])",
-        ) from None
 
 
 def torch(
@@ -260,9 +307,12 @@ def torch(
         layers: a name from `probe.layers(model)`; a call of a module used several times, "relu[1]"; a pattern, in
             which `*` stands for one part between dots and `**` for any; a list of these; {alias: name, module,
             (name, call) or function (model, x) -> tensor}; a module; a predicate (name, module) -> bool; "middle",
-            number L // 2 of the L layers of None; None, all calls of activation modules except one that gives the
-            model's output, or, in a model without, all calls of modules with parameters except the last.
-        inputs: (sample, …); moved to the device and precision of the model.
+            number L // 2 of the L layers of None; None, all calls of activation and recurrent modules except one that
+            gives the model's output, or, in a model without, all calls of modules with parameters except the last.
+            Activations are those of torch, and modules without weights that change every number by itself.
+        inputs: (sample, …); moved to the device and precision of the model. Several arguments are a tuple, for
+            model(*inputs), or a dict, for model(**inputs): the first array says how many samples there are, what has
+            another first axis is passed on as it is, and X is summed over the rest. One dict as an argument: ({…},).
         targets: (sample, feature) of the inputs, for "output_alignment", "loss" and "mean_gap".
         pairs: pairs of inputs to compare, counted from 0; all of them if there are at most 100 inputs.
         at: the steps to record, or an int k for every k-th.
@@ -275,7 +325,8 @@ def torch(
             the first five, as far as targets allow.
         functions: {name: function (model, x) -> tensor} for activations that are no module.
         select: {layer: index, key or function} for layers that give more than one tensor.
-        output: a function of the model's output, if that is more than one tensor.
+        output: a function of the model's output, if that is more than one tensor; None takes its `logits`, or else the
+            first that is (sample, …), and says so in a note.
         lr: the learning rate; times are then lr × steps, as those of `simulate` and `solve`. None counts steps. It is
             taken at its word: with momentum or a schedule these are not the times of a gradient flow.
 

@@ -192,7 +192,7 @@ class Limit(Theory):
     """
 
     kind: ClassVar[str] = "limit"
-    tolerated: ClassVar[float] = 0.05
+    tolerated: ClassVar[float] = 0.1
 
     @abc.abstractmethod
     def turned(self, value: float) -> Setup:

@@ -14,7 +14,7 @@ deviation σ is N_h σ²/2 for the first mode. Modes of equal s share a level: t
 The error of the map vanishes as σ^(1 − s_k/s_j), of the pair of modes j, k whose s_k/s_j < 1 is largest: until mode j
 has been learned, mode k grows in its hidden direction, too, and stands in the map beside the diagonal. With s_k = 0,
 inputs or outputs without a target, it vanishes as σ. That of the loss vanishes as the square. Close modes need starts
-of no size that training ever has: `_small_start` estimates the error of a draw.
+of no size that training ever has: the error of a draw is followed along its path, as for every theory.
 
 Symbols: u, v, s, singular vectors and values of Σʸˣ; a, effective start of a mode; N_h, hidden units.
 
@@ -44,7 +44,6 @@ from ._linear import (
     unlearnable,
     weight_readouts,
 )
-from ._small_start import map_error
 from .base import Approach, Assumption, Limit, Readout
 
 __all__ = ["SmallRandomModes"]
@@ -148,20 +147,7 @@ class SmallRandomModes(Limit):
                 swapped,
                 0,
             ),
-            Assumption.at_most(
-                "error",
-                "each mode is learned apart from the others: the estimated error of the map, relative",
-                self.error(setup, seed),
-                0.1,
-                advisory=True,
-            ),
         )
-
-    def error(self, setup: Setup, seed: int) -> float:
-        """The largest error of the map, relative to the largest map: an estimate from the start and the task."""
-        found = self.constants(setup, seed)
-        end = float(np.max(setup.times))
-        return map_error(found.modes, found.effective, found.hidden, found.weights, found.cov_x, end)
 
     def constants(self, setup: Setup, seed: Any) -> SmallRandomConstants:
         return setup._remembered("small random modes", seed, lambda seed: _constants(setup, seed))
@@ -177,6 +163,9 @@ class SmallRandomModes(Limit):
         modes = constants.modes
         numbers = jnp.broadcast_arrays(times[:, None], modes.singular_values, modes.variances, constants.effective)
         return _chain.strength(numbers[0], numbers[1], numbers[2], numbers[3], 2)
+
+    def path(self, constants, states):
+        return _layers(constants, states)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         modes, hidden = setup.modes(seed), setup.net.hidden[0]

@@ -1,0 +1,90 @@
+"""What goes into a network and what comes out of it: one array, or several by place or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .._errors import BadInput
+from .._noun import real_array
+
+MAIN = "logits"  # what classifiers and language models call their output among others
+
+
+def leaves(value: Any, where: str) -> Iterator[tuple[str, Any]]:
+    """What tuples and dicts hold, in their order, each with the place at which it is."""
+    if isinstance(value, Mapping):
+        parts = [(f"{where}[{key!r}]", part) for key, part in value.items()]
+    elif isinstance(value, tuple):
+        parts = [(f"{where}[{number}]", part) for number, part in enumerate(value)]
+    else:
+        yield where, value
+        return
+    for place, part in parts:
+        yield from leaves(part, place)
+
+
+def mapped(change: Any, value: Any, where: str) -> Any:
+    """The same tuples and dicts with change(leaf, place) for every leaf."""
+    if isinstance(value, Mapping):
+        return {key: mapped(change, part, f"{where}[{key!r}]") for key, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(mapped(change, part, f"{where}[{number}]") for number, part in enumerate(value))
+    return change(value, where)
+
+
+def is_array(value: Any) -> bool:
+    """An array or tensor with at least one axis."""
+    return bool(getattr(value, "shape", ()))
+
+
+def are_several(inputs: Any) -> bool:
+    """Whether inputs are several arguments, and not one array, which may be written as a tuple of rows of numbers."""
+    if isinstance(inputs, Mapping):
+        return True
+    return isinstance(inputs, tuple) and any(is_array(leaf) for _, leaf in leaves(inputs, ""))
+
+
+def joined(inputs: Any) -> Any:
+    """The numbers of every sample side by side, (sample, number), if inputs are several; one array stays as it is.
+
+    The first array says how many samples there are. What has another first axis, such as a mask, belongs to none.
+    """
+    if not are_several(inputs):
+        return inputs
+    arrays = {where: np.asarray(part) for where, part in leaves(inputs, "inputs") if is_array(part)}
+    if not arrays:
+        raise BadInput(
+            f"inputs is {type(inputs).__name__} without an array",
+            "at least one array (sample, …) in it",
+            "give the arguments of the model: inputs={name: array}, or a tuple in their order",
+        )
+    samples = len(next(iter(arrays.values())))
+    own = {where: array for where, array in arrays.items() if len(array) == samples}
+    return np.concatenate([real_array(array, where).reshape(samples, -1) for where, array in own.items()], axis=1)
+
+
+def shapes(inputs: Any) -> str:
+    """The shapes of inputs, in words."""
+    listed = list(leaves(inputs, ""))
+    if len(listed) == 1 and not listed[0][0]:
+        return str(tuple(listed[0][1].shape))
+    return ", ".join(f"{where} {tuple(part.shape)}" for where, part in listed if is_array(part))
+
+
+def main_output(output: Any, is_tensor: Any, samples: int) -> tuple[str, Any] | None:
+    """Of several outputs the one that is meant if none is named, and where it is: the logits, or the first (sample, …).
+
+    An object counts as the dict of its attributes.
+    """
+    if not isinstance(output, (Mapping, tuple, list)):
+        output = dict(getattr(output, "__dict__", {}))
+    output = tuple(output) if isinstance(output, list) else output
+    if isinstance(output, Mapping) and is_tensor(output.get(MAIN)):
+        return repr(MAIN), output[MAIN]
+    for where, part in leaves(output, ""):
+        if is_tensor(part) and is_array(part) and len(part) == samples:
+            return where[1:-1], part
+    return None
