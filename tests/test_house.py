@@ -206,3 +206,12 @@ def test_compiled_programs_are_forgotten_before_the_system_ends_the_process(monk
     assert compiled._cache_size() == 0
     monkeypatch.setattr(_compiled, "LIMIT", tmp_path / "missing")
     assert not _compiled.make_room()
+    limit.write_text("1000000")
+    monkeypatch.setattr(_compiled, "LIMIT", limit)
+    monkeypatch.setattr(_compiled, "MOST", 0)
+    monkeypatch.setattr(_compiled._Room, "others", 0)
+    monkeypatch.setattr(_compiled._Room, "looked", -_compiled.PAUSE)
+    for kept in (0, 1):  # programs took too much memory; and it has just looked
+        compiled(1.0)
+        _compiled.look_for_room()
+        assert compiled._cache_size() == kept

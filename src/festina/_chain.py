@@ -159,9 +159,9 @@ def field(a: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, depth: i
     return pull if depth == 1 else jnp.abs(a) ** (1 + clock.m) * pull
 
 
-def _as_floats(*values: ArrayLike) -> list[Number]:
+def _as_floats(*values: ArrayLike) -> tuple[Number, ...]:
     dtype = jnp.result_type(float, *values)
-    return jnp.broadcast_arrays(*(jnp.asarray(value, dtype) for value in values))
+    return tuple(jnp.broadcast_arrays(*(jnp.asarray(value, dtype) for value in values)))
 
 
 def _growth(theta: Number, s: Number, w: Number) -> Number:
@@ -265,7 +265,7 @@ def _elapsed_through_zones(clock: Clock, theta: Number, s: Number, w: Number) ->
     return _saddle_time(clock, *saddle) + _target_time(clock.m, *near) + _far_time(clock, *far)
 
 
-def _choose(condition: Fact, *pairs: tuple[Number, int | float]) -> list[Number]:
+def _choose(condition: Fact, *pairs: tuple[Number, int | float]) -> tuple[Number, ...]:
     """The first of each pair where the condition holds, else the second."""
     return [jnp.where(condition, first, second) for first, second in pairs]
 
