@@ -265,7 +265,7 @@ def _elapsed_through_zones(clock: Clock, theta: Number, s: Number, w: Number) ->
     return _saddle_time(clock, *saddle) + _target_time(clock.m, *near) + _far_time(clock, *far)
 
 
-def _choose(condition: Fact, *pairs: tuple[Number, int | float]) -> tuple[Number, ...]:
+def _choose(condition: Fact, *pairs: tuple[Number, int | float]) -> list[Number]:
     """The first of each pair where the condition holds, else the second."""
     return [jnp.where(condition, first, second) for first, second in pairs]
 
