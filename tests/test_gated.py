@@ -16,7 +16,7 @@ import pytest
 import xarray
 
 import festina as fs
-from festina import _objective, _report, _reproduce
+from festina import _objective, _report, _report_files, _reproduce
 from festina._plot import new_figure
 from festina._precision import in_double
 from festina._spec import KINDS, _noun_from, _noun_spec
@@ -583,9 +583,9 @@ def test_a_report_has_a_picture_of_every_different_gated_net(tmp_path, monkeypat
     # A report that was loaded draws the same pictures.
     fs.Report.load(folder).save(tmp_path / "again")
     assert {path.name: path.read_text() for path in (tmp_path / "again").glob("network-*.svg")} == pictures
-    assert _report.is_done(folder, report.facts["digest"])
+    assert _report_files.is_done(folder, report.facts["digest"])
     (folder / "network-2.svg").unlink()
-    assert not _report.is_done(folder, report.facts["digest"])
+    assert not _report_files.is_done(folder, report.facts["digest"])
     page = _reproduce.reproduce([name], quick=False, out=tmp_path).page.read_text()
     section = page[page.index("<summary>Networks") :]
     assert "2 with gates" in section

@@ -172,9 +172,9 @@ def field(a: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, depth: i
     return pull if depth == 1 else jnp.abs(a) ** (1 + clock.m) * pull
 
 
-def _as_floats(*values: ArrayLike) -> list[Number]:
+def _as_floats(*values: ArrayLike) -> tuple[Number, ...]:
     dtype = jnp.result_type(float, *values)
-    return jnp.broadcast_arrays(*(jnp.asarray(value, dtype) for value in values))
+    return tuple(jnp.broadcast_arrays(*(jnp.asarray(value, dtype) for value in values)))
 
 
 def _growth(theta: Number, s: Number, w: Number) -> Number:

@@ -49,12 +49,17 @@ def new_figure(rows: int = 1, columns: int = 1, *, width: float = 4.2, height: f
         """A figure that notebooks show by themselves, since pyplot does not know of it."""
 
         def _repr_png_(self) -> bytes:
-            picture = io.BytesIO()
-            self.savefig(picture, format="png")
-            return picture.getvalue()
+            return picture_bytes(self, "png")
 
     figure = Sheet(figsize=(width * columns, height * rows), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def picture_bytes(figure: Any, form: str) -> bytes:
+    """A figure as SVG or PNG, the same for the same figure."""
+    picture = io.BytesIO()
+    figure.savefig(picture, format=form, metadata={"Date": None} if form == "svg" else None)
+    return picture.getvalue()
 
 
 def trained(axes: Any, times: Any, values: Any, *, colour: str, label: str | None = None) -> None:

@@ -28,7 +28,7 @@ def in_double(function: F) -> F:
         if any(isinstance(leaf, Tracer) for leaf in leaves):
             args, kwargs = form.unflatten(map(_in_present_dtype, leaves))
             return function(*args, **kwargs)
-        with jax.enable_x64(True), _now():
+        with jax.enable_x64(True), at_once():
             args, kwargs = form.unflatten(map(_unmet, leaves))
             return to_numpy(function(*args, **kwargs))
 
@@ -70,7 +70,7 @@ def _unmet(leaf: Any) -> Any:
 _probe = jax.jit(lambda: 0)  # a tracer while a function is being traced; much cheaper than an operation
 
 
-def _now() -> Any:
+def at_once() -> Any:
     """Evaluate concrete numbers at once, even while a caller's own function is being traced."""
     traced = isinstance(_probe(), Tracer)
     return jax.ensure_compile_time_eval() if traced else contextlib.nullcontext()

@@ -12,6 +12,7 @@ import json
 import platform
 import shutil
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import metadata, resources
 from pathlib import Path
@@ -23,18 +24,19 @@ import numpy as np
 from . import experiments
 from ._compiled import make_room
 from ._errors import BadInput, UnknownName
+from ._files import alone_in
+from ._netcdf import load_netcdf, netcdf_bytes
 from ._noun import whole
 from ._parts import parts_kept_in
 from ._references import formatted
+from ._report_files import KIND, check_file, read_report, write_report
 from ._setup import Setup, TaskSequence
 from ._simulate import interrupts_end_everything
-from ._trajectory import Trajectory, load_netcdf, save_netcdf, whole_file
+from ._trajectory import Trajectory
 from ._version import __version__
 from .nets.gated import Gated
 
 SOURCES = ("paper", "festina")
-FILES = ("report.json", "data.nc", "figure.svg", "figure.png")
-
 PARTS = "parts"  # the folder of what an unfinished run has trained
 
 
@@ -182,35 +184,45 @@ class Report:
     def save(self, folder: str | Path) -> Path:
         """Write report.json, data.nc, figure.svg and figure.png, and network-1.svg, … if there are gated networks.
 
-        report.json is written last, as the sign of completion.
+        All are made before the first is written, and report.json, which has checksums of them and of itself, is moved
+        to its place last: what was there stays, until all of the new report is on disk.
         """
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        # An old report.json must not vouch for new files if this is cut short.
-        (folder / "report.json").unlink(missing_ok=True)
-        save_netcdf(self.result.data, folder / "data.nc")
-        from ._plot import styled
-
-        figure = self.figure()
-        with styled():
-            with whole_file(folder / "figure.svg") as path:
-                figure.savefig(path, metadata={"Date": None})
-            with whole_file(folder / "figure.png") as path:
-                figure.savefig(path)
-            for file, picture in self.networks().items():
-                with whole_file(folder / file) as path:
-                    picture.savefig(path, metadata={"Date": None})
-        with whole_file(folder / "report.json") as path:
-            path.write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        with alone_in(folder) as folder:
+            self.save_into(folder)
         return folder
+
+    def save_into(self, folder: Path) -> None:
+        """`save` into a folder that this run has for itself."""
+        from ._plot import picture_bytes, styled
+
+        pictures = self.networks()
+        with styled():
+            figure = self.figure()
+            files = {
+                "data.nc": netcdf_bytes(self.result.data),
+                "figure.svg": picture_bytes(figure, "svg"),
+                "figure.png": picture_bytes(figure, "png"),
+                **{file: picture_bytes(picture, "svg") for file, picture in pictures.items()},
+            }
+        write_report(folder, self.to_dict(), files)
 
     @classmethod
     def load(cls, folder: str | Path) -> Report:
-        """Read what `save` wrote."""
+        """Read what `save` wrote, if it is as it was written."""
         folder = Path(folder)
-        facts = read_json(folder / "report.json")
-        claims = tuple(Claim(**claim) for claim in facts.pop("claims"))
-        return cls(Experiment.named(facts["experiment"]), Result(load_netcdf(folder / "data.nc")), claims, facts)
+        facts = read_report(folder / "report.json")
+        try:
+            claims = tuple(Claim(**claim) for claim in facts.pop("claims"))
+            experiment = Experiment.named(facts["experiment"])
+        except TypeError as error:
+            raise BadInput(
+                f"{folder / 'report.json'} has other claims than festina's ({error})", KIND, "run the experiment again"
+            ) from None
+        if "files" in facts:
+            check_file(folder, "data.nc", facts["files"])
+        else:
+            warnings.warn(f"{folder} has no checksums, so damage may pass unseen; run it again", stacklevel=2)
+        return cls(experiment, Result(load_netcdf(folder / "data.nc")), claims, facts)
 
     def __repr__(self) -> str:
         lines = [f"{self.experiment.name}: {self.experiment.finding}"]
@@ -237,6 +249,22 @@ def run(
     `preset` is "full" (the default), "quick" (which `quick` is short for), or a setting of a source that the
     experiment knows. `parameters` change single values of it.
     """
+    if out is None:
+        return run_into(None, name, quick=quick, preset=preset, seed=seed, **parameters)
+    with alone_in(out) as folder:
+        return run_into(folder, name, quick=quick, preset=preset, seed=seed, **parameters)
+
+
+def run_into(
+    folder: Path | None,
+    name: str,
+    *,
+    quick: bool = False,
+    preset: str | None = None,
+    seed: int = 0,
+    **parameters: Any,
+) -> Report:
+    """`run` into a folder that this run has for itself."""
     experiment = Experiment.named(name)
     values = experiment.with_parameters(quick, preset, parameters)
     seed = whole(seed, "seed", least=0)
@@ -244,7 +272,7 @@ def run(
     began = time.perf_counter()
     make_room()  # many experiments in one process compile thousands of programs
     # With a folder to write to, an interrupted run leaves there what it has trained, and goes on from it.
-    with interrupts_end_everything(), parts_kept_in(None if out is None else Path(out) / PARTS, _code()):
+    with interrupts_end_everything(), parts_kept_in(None if folder is None else folder / PARTS, _code()):
         result = experiment.module.run(**values, seed=seed)
     claims = tuple(experiment.module.claims(result))
     facts = {
@@ -266,10 +294,15 @@ def run(
         "digest": digest(name, values, seed),
     }
     report = Report(experiment, result, claims, _json_safe(facts))
-    if out is not None:
-        report.save(out)
-        shutil.rmtree(Path(out) / PARTS, ignore_errors=True)
+    if folder is not None:
+        report.save_into(folder)
+        clear_parts(folder)
     return report
+
+
+def clear_parts(folder: Path) -> None:
+    """Remove what an unfinished run has trained, once its report is there."""
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
 
 
 def digest(name: str, parameters: Mapping[str, Any], seed: int) -> str:
@@ -300,29 +333,6 @@ def _networks(setups: Mapping[str, Setup]) -> dict[str, list[str]]:
         else:
             same.append(label)
     return {f"network-{k + 1}.svg": labels for k, (_, labels) in enumerate(drawn)}
-
-
-def is_done(folder: Path, wanted: str) -> bool:
-    """Whether a folder holds a whole report of the same inputs."""
-    if not all((folder / file).is_file() for file in FILES):
-        return False
-    try:
-        report = read_json(folder / "report.json")
-    except BadInput:
-        return False
-    return report.get("digest") == wanted and all((folder / file).is_file() for file in report.get("networks", ()))
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BadInput(
-            f"{path} cannot be read ({error})", "a report.json written by festina", "run the experiment again"
-        ) from None
-    if not isinstance(value, dict) or "experiment" not in value or "claims" not in value:
-        raise BadInput(f"{path} is JSON, but no festina report", "a report.json written by festina", "check the folder")
-    return value
 
 
 def versions() -> dict[str, str]:

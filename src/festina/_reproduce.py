@@ -6,13 +6,15 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from . import experiments
 from ._errors import FestinaError
+from ._files import alone_in, write_whole
 from ._page import render
 from ._progress import track
-from ._report import Experiment, digest, is_done, read_json, run
-from ._trajectory import whole_file
+from ._report import Experiment, clear_parts, digest, run_into
+from ._report_files import is_done, read_report
 
 PAGE = "index.html"
 
@@ -40,25 +42,49 @@ def reproduce(
     The page is written after every experiment, so an interruption leaves a true page.
     """
     chosen = [Experiment.named(name) for name in (names or experiments.__all__)]
-    out.mkdir(parents=True, exist_ok=True)
-    summary = Reproduction(out / PAGE)
+    summary, shown = Reproduction(out / PAGE), _Shown()
     with track("experiments", len(chosen)) as show:
         for number, experiment in enumerate(chosen):
             show(number, experiment.name)
-            _one(experiment, quick, seed, out / experiment.name, summary, tell)
-            _write_page(summary, out)
+            # Another reproduction into the same folder does an experiment first, and this one keeps it, or waits.
+            with alone_in(out / experiment.name, tell) as folder:
+                _one(experiment, quick, seed, folder, summary, tell)
+                if experiment.name in summary.done:
+                    shown.read(folder)
+            out.mkdir(parents=True, exist_ok=True)  # it vanished with a first experiment that failed
+            page = render(shown.reports, shown.figures, failures=summary.failures, networks=shown.networks)
+            write_whole(out, {PAGE: page.encode()})
     return summary
+
+
+@dataclass
+class _Shown:
+    """What the page is made of, read while no other run could change it."""
+
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    figures: dict[str, str] = field(default_factory=dict)
+    networks: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def read(self, folder: Path) -> None:
+        report = read_report(folder / "report.json")
+        self.reports.append(report)
+        self.figures[folder.name] = (folder / "figure.svg").read_text(encoding="utf-8")
+        self.networks[folder.name] = {
+            ", ".join(labels): (folder / file).read_text(encoding="utf-8")
+            for file, labels in report.get("networks", {}).items()
+        }
 
 
 def _one(experiment: Experiment, quick: bool, seed: int, folder: Path, summary: Reproduction, tell: Callable) -> None:
     name = experiment.name
     if is_done(folder, digest(name, experiment.parameters(quick), seed)):
+        clear_parts(folder)  # of a run that was ended just after its report
         summary.kept.append(name)
         tell(f"kept      {name} (already done with the same inputs)")
-        as_expected = read_json(folder / "report.json")["outcome"] == "as expected"
+        as_expected = read_report(folder / "report.json")["outcome"] == "as expected"
     else:
         try:
-            report = run(name, quick=quick, seed=seed, out=folder)
+            report = run_into(folder, name, quick=quick, seed=seed)
         except Exception as error:  # one failure must not take the others along
             text = str(error) if isinstance(error, FestinaError) else traceback.format_exc()
             summary.failures[name] = text
@@ -69,17 +95,3 @@ def _one(experiment: Experiment, quick: bool, seed: int, folder: Path, summary: 
     summary.done.append(name)
     if not as_expected:
         summary.differing.append(name)
-
-
-def _write_page(summary: Reproduction, out: Path) -> None:
-    reports = [read_json(out / name / "report.json") for name in summary.done]
-    figures = {name: (out / name / "figure.svg").read_text(encoding="utf-8") for name in summary.done}
-    networks = {
-        report["experiment"]: {
-            ", ".join(labels): (out / report["experiment"] / file).read_text(encoding="utf-8")
-            for file, labels in report.get("networks", {}).items()
-        }
-        for report in reports
-    }
-    with whole_file(summary.page) as path:
-        path.write_text(render(reports, figures, failures=summary.failures, networks=networks), encoding="utf-8")

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from . import _thin
+from . import _compiled, _thin
 from ._errors import BadInput
 from ._linalg import shared_modes
 from ._narrow import narrowed, widened
@@ -51,6 +51,7 @@ class Lanes(NamedTuple):
 
     @classmethod
     def over(cls, count: int) -> Lanes:
+        _compiled.look_for_room()  # here begins every program of solve and simulate
         # On a CPU a loop over seeds keeps one network in cache; on a GPU wide batches win.
         devices = jax.devices()[: max(count, 1)]
         mesh = Mesh(np.array(devices), ("seed",), axis_types=(AxisType.Auto,)) if len(devices) > 1 else None

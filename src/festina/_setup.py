@@ -291,6 +291,9 @@ def _grid(task, rule, times, until, points, spacing, every) -> Any:
     if until is None:
         until = np.sum(task.durations) if isinstance(task, TaskSequence) else default_horizon(task)
     until = positive(until, "until")
+    if is_traced(until):
+        do = "give times=, whose values may be traced, or build the setup outside jit, grad and vmap"
+        raise BadInput("a traced until", "an end that is known, to lay out a grid", do)
     if every is not None:
         return _every(rule, until, whole(every, "every"), points, spacing)
     count = 200 if points is None else whole(points, "points", least=2)

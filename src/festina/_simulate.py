@@ -20,7 +20,7 @@ from ._linalg import modes_at
 from ._noun import whole
 from ._observables import OBSERVABLES, View, checked_names, compared, view_of
 from ._points import Points, said_of
-from ._precision import to_numpy
+from ._precision import at_once, to_numpy
 from ._progress import track
 from ._setup import Discrete, Setup, TaskSequence, concrete, draws
 from ._spec import to_spec
@@ -81,7 +81,7 @@ def train(
     began = time.perf_counter()
     chosen = compared(setup, names, pairs)
     # GPUs cut the factors of a float32 product to ten bits (TF32) unless told otherwise.
-    with jax.enable_x64(setup.precision == "float64"), jax.default_matmul_precision("highest"):
+    with jax.enable_x64(setup.precision == "float64"), jax.default_matmul_precision("highest"), at_once():
         view, weights = _prepared(setup, seeds, names, before, chosen)
         run = _run.Run(setup, seeds, names, view, weights)
         recorded, interrupted = _driven(run, setup, progress)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._errors import BadInput, UnknownName
+from ._netcdf import load_netcdf, save_netcdf
 
 FORMAT = "festina trajectory 1"
 
@@ -104,75 +103,30 @@ class Trajectory(Mapping):
         )
 
     def save(self, path: str | Path) -> None:
-        """Write netCDF; the file appears whole or not at all."""
+        """Write netCDF with a checksum; the file appears whole or not at all."""
         save_netcdf(self.to_xarray(), path)
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
-        """Read what `save` wrote."""
-        data = load_netcdf(path)
-        if data.attrs.get("format") != FORMAT:
+        """Read what `save` wrote, if it is as it was written."""
+        data = load_netcdf(path, FORMAT)
+        try:
+            times, source, provenance = data["time"].values, data.attrs["source"], json.loads(data.attrs["provenance"])
+        except (
+            KeyError,
+            TypeError,
+            ValueError,
+            RecursionError,
+        ) as error:  # another program's file, or an old damaged one
             raise BadInput(
-                f"{path} is netCDF, but not a festina trajectory",
-                f"a file written by Trajectory.save ({FORMAT})",
-                "open other netCDF files with xarray.open_dataset",
-            )
+                f"{path} lacks times, source or provenance ({error})", f"all that {FORMAT} has", "save it again"
+            ) from None
         coordinates = {str(name): value.values for name, value in data.coords.items() if name != "time"}
         return cls(
-            data["time"].values,
+            times,
             {str(name): value.values for name, value in data.data_vars.items()},
             {str(name): tuple(map(str, value.dims)) for name, value in data.data_vars.items()},
-            data.attrs["source"],
-            json.loads(data.attrs["provenance"]),
+            source,
+            provenance,
             coordinates,
         )
-
-
-def save_netcdf(data: Any, path: str | Path) -> None:
-    """Write a Dataset as netCDF through a temporary file in the same folder."""
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise BadInput(f"no folder {path.parent}", "an existing folder to write into", f"create {path.parent} first")
-    with whole_file(path) as temporary:
-        data.to_netcdf(temporary, engine="h5netcdf")
-
-
-class whole_file:  # noqa: N801, used as a verb: with whole_file(path) as temporary
-    """A temporary path that replaces `path` if the block ends well, and vanishes otherwise."""
-
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
-
-    def __enter__(self) -> Path:
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.", suffix=self.path.suffix)
-        os.close(handle)
-        self.temporary = Path(name)
-        return self.temporary
-
-    def __exit__(self, kind, error, trace) -> None:
-        if kind is None:
-            # mkstemp makes private files; results are as readable as any other file.
-            umask = os.umask(0)
-            os.umask(umask)
-            self.temporary.chmod(0o666 & ~umask)
-            self.temporary.replace(self.path)
-        else:
-            self.temporary.unlink(missing_ok=True)
-
-
-def load_netcdf(path: str | Path) -> Any:
-    """Read a netCDF file whole, without pickle."""
-    import xarray
-
-    path = Path(path)
-    if not path.is_file():
-        raise BadInput(f"no file {path}", "a netCDF file", "check the path")
-    try:
-        with xarray.open_dataset(path, engine="h5netcdf") as data:
-            return data.load()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(
-            f"{path} cannot be read as netCDF ({str(error).splitlines()[0]})",
-            "a netCDF file written by festina",
-            "check that the file is whole and of the right kind",
-        ) from None

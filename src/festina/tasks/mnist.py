@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import http.client
 import os
 import urllib.request
 from pathlib import Path
@@ -18,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from .._errors import BadInput, UnknownName
+from .._files import read_plain, write_whole
 from .._noun import whole
 from .._setup import Task
-from .._trajectory import whole_file
 from ._recipe import recipe
 from .own_data import from_arrays
 
@@ -98,7 +99,7 @@ def _labelled(pixels: np.ndarray, digit: np.ndarray, scaling: str) -> Task:
 
 def _read(name: str, directory: str | None, download: bool, header: int) -> np.ndarray:
     path = _found(name, directory, download)
-    data = path.read_bytes()
+    data = read_plain(path, f"MNIST's {name}")
     _check_sum(data, name, str(path), "remove the file and get it anew")
     return np.frombuffer(gzip.decompress(data), np.uint8, offset=header)
 
@@ -120,13 +121,14 @@ def _found(name: str, directory: str | None, download: bool) -> Path:
         kept, by_hand = places[-1], f"or put the files into {places[-1]} by hand"
         try:
             kept.mkdir(parents=True, exist_ok=True)
-            with whole_file(kept / name) as temporary:
-                urllib.request.urlretrieve(MIRROR + name, temporary)
-                # A file under its own name is found ever after, so that what is wrong must not get it.
-                _check_sum(Path(temporary).read_bytes(), name, MIRROR + name, f"download it again, {by_hand}")
-        except OSError as error:
+            with urllib.request.urlopen(MIRROR + name) as answer:
+                data = answer.read()
+        except (OSError, http.client.HTTPException) as error:
             do = f"check the connection, {by_hand}"
             raise BadInput(f"{MIRROR + name} could not be fetched ({error})", "the file", do) from None
+        # A file under its own name is found ever after, so that what is wrong must not get it.
+        _check_sum(data, name, MIRROR + name, f"download it again, {by_hand}")
+        write_whole(kept, {name: data})
         return kept / name
     raise BadInput(
         f"no {name} in {', '.join(map(str, places))}",

@@ -1,0 +1,88 @@
+"""Where festina is called from: threads, JAX functions of the user, an interpreter without the libraries of flows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import festina as fs
+
+SETUP = fs.Setup(
+    fs.tasks.hierarchy(2),
+    fs.nets.DeepLinear(4),
+    fs.inits.Aligned(0.05),
+    fs.rules.GradientDescent(0.05),
+    times=[0.0, 4.0],
+)
+
+
+def answers():
+    return fs.solve(SETUP)["loss"], fs.simulate(SETUP, 2)["loss"]
+
+
+def test_threads_have_the_same_bytes():
+    alone, seen = answers(), []
+    threads = [threading.Thread(target=lambda: seen.append(answers())) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+    assert len(seen) == 2
+    for found in seen:
+        assert [one.tobytes() for one in found] == [one.tobytes() for one in alone]
+
+
+def test_concrete_setups_are_solved_and_trained_inside_a_users_own_transformations():
+    alone = answers()
+
+    def inside(factor):
+        found = answers()
+        assert [one.tobytes() for one in found] == [one.tobytes() for one in alone]
+        return factor * found[1][0, -1]
+
+    end = alone[1][0, -1]
+    for transformed in (jax.jit(inside), jax.vmap(inside), jax.jit(jax.vmap(inside))):
+        np.testing.assert_allclose(transformed(jnp.ones(1)), end, rtol=1e-6)  # the user's own float32
+    np.testing.assert_allclose(jax.jit(jax.grad(inside))(2.0), end, rtol=1e-6)
+
+
+def test_traced_setups_are_refused_in_words():
+    def until(end):
+        return fs.solve(SETUP.replace(until=end, times=None))["loss"]
+
+    def start(strength):
+        return fs.simulate(SETUP.replace(init=fs.inits.Aligned(strength)))["loss"]
+
+    with pytest.raises(fs.BadInput, match="a traced until"):
+        jax.jit(until)(4.0)
+    with pytest.raises(fs.BadInput, match=r"(?s)a traced setup.*call simulate outside jit, grad and vmap"):
+        jax.jit(start)(0.1)
+
+
+def test_all_but_flows_do_without_equinox_and_diffrax():
+    code = """
+        import sys
+
+        class Blocked:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] in ("equinox", "diffrax", "optimistix", "lineax"):
+                    raise ModuleNotFoundError(name)
+
+        sys.meta_path.insert(0, Blocked())
+        import festina as fs
+
+        for kind in (fs.tasks, fs.nets, fs.inits, fs.rules, fs.theories):
+            assert all(getattr(kind, name) for name in kind.__all__)
+        setup = fs.Setup(fs.tasks.hierarchy(2), fs.nets.DeepLinear(4), fs.inits.Aligned(0.05),
+                         fs.rules.GradientDescent(0.05), times=[0.0, 4.0])
+        print(fs.compare(fs.solve(setup), fs.simulate(setup)).error("loss") < 0.05)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "True", done.stderr
