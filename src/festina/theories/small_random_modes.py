@@ -138,7 +138,7 @@ class SmallRandomModes(Limit):
             Assumption.at_most(
                 "small start",
                 "the weights are small: |W|² relative to the smallest target",
-                max(sizes) / smallest,
+                max(sizes) / smallest if smallest > 0 else np.inf,
                 0.05,
             ),
             Assumption.at_most(
