@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _kernel, _objective
+from . import _checks, _kernel, _objective
 from ._balance import imbalances
 from ._errors import BadInput, UnknownName
 from ._linalg import level_members
@@ -276,7 +276,7 @@ OBSERVABLES: dict[str, Observable] = {
 
 def known_names(observe: str | Iterable[str], known: Iterable[str], kind: str) -> tuple[str, ...]:
     """The names asked for, one or several, each of which must be known."""
-    names = (observe,) if isinstance(observe, str) else tuple(observe)
+    names = _checks.observables(observe)
     if not names:
         raise BadInput("observe is empty", "at least one observable", f"choose from: {', '.join(known)}")
     for name in names:

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from . import experiments
+from . import _checks, experiments
+from ._claim import Claim, Result
 from ._compiled import make_room
 from ._errors import BadInput, UnknownName
-from ._noun import whole
 from ._parts import parts_kept_in
 from ._references import formatted
 from ._setup import Setup, TaskSequence
@@ -32,63 +32,16 @@ from ._trajectory import Trajectory, load_netcdf, save_netcdf, whole_file
 from ._version import __version__
 from .nets.gated import Gated
 
-SOURCES = ("paper", "festina")
 FILES = ("report.json", "data.nc", "figure.svg", "figure.png")
 
 PARTS = "parts"  # the folder of what an unfinished run has trained
 
 
-@dataclasses.dataclass(frozen=True)
-class Claim:
-    """A statement with a measured and a required value.
-
-    `source` says whose claim it is; `expected` is false for a paper's claim that is known not to
-    reproduce, and then `reason` says why.
-    """
-
-    text: str
-    measured: float | str
-    required: str
-    holds: bool
-    source: str = "festina"
-    expected: bool = True
-    reason: str = ""
-    fitted: bool = False
-
-    def __post_init__(self):
-        if self.source not in SOURCES:
-            raise BadInput(f"source = {self.source!r}", f"one of {SOURCES}", "say whose claim it is")
-        if not self.expected and not self.reason:
-            raise BadInput(f"claim {self.text!r} is expected to fail", "a reason", "say why it does not reproduce")
-
-    @classmethod
-    def at_most(cls, text: str, measured: float, bound: float, **options: Any) -> Claim:
-        return cls(text, float(measured), f"<= {bound:g}", bool(measured <= bound), **options)
-
-    @classmethod
-    def at_least(cls, text: str, measured: float, bound: float, **options: Any) -> Claim:
-        return cls(text, float(measured), f">= {bound:g}", bool(measured >= bound), **options)
-
-    @classmethod
-    def between(cls, text: str, measured: float, low: float, high: float, **options: Any) -> Claim:
-        return cls(text, float(measured), f"{low:g} … {high:g}", bool(low <= measured <= high), **options)
-
-    @property
-    def as_expected(self) -> bool:
-        return self.holds == self.expected
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What an experiment's `run` returns: labelled data, the setups, the theories' trajectories."""
-
-    data: Any
-    setups: Mapping[str, Setup] = dataclasses.field(default_factory=dict)
-    theories: Mapping[str, Trajectory] = dataclasses.field(default_factory=dict)
-
-
 def preset_of(quick: bool, preset: str | None) -> str:
     """The name of a preset; `quick` is short for one of them."""
+    _checks.truth(quick, "quick")
+    if preset is not None:
+        _checks.text(preset, "preset")
     return preset or ("quick" if quick else "full")
 
 
@@ -99,10 +52,14 @@ class Experiment:
     name: str
     module: ModuleType
 
+    def __post_init__(self):
+        _checks.text(self.name, "name")
+        _checks.instance(self.module, "module", ModuleType, "use Experiment.named(name)")
+
     @classmethod
     def named(cls, name: str) -> Experiment:
-        if name not in experiments.__all__:
-            raise UnknownName.among("experiment", name, experiments.__all__)
+        """The experiment in the file of this name."""
+        _checks.choice(name, "experiment", experiments.__all__)
         return cls(name, importlib.import_module(f"festina.experiments.{name}"))
 
     @property
@@ -134,7 +91,9 @@ class Experiment:
         return full | self.presets[chosen]
 
     def with_parameters(self, quick: bool, preset: str | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """These parameters with some of them changed."""
         values = self.parameters(quick, preset)
+        changes = _checks.mapping(changes, "changes", "a dict {parameter: value}", "give changes={} for none")
         for name in changes:
             if name not in values:
                 raise UnknownName.among(f"parameter of {self.name}", name, values)
@@ -149,6 +108,14 @@ class Report:
     result: Result
     claims: tuple[Claim, ...]
     facts: Mapping[str, Any]
+
+    def __post_init__(self):
+        do = "use festina.run(name), or Report.load(folder)"
+        _checks.instance(self.experiment, "experiment", Experiment, do)
+        _checks.instance(self.result, "result", Result, do)
+        for claim in _checks.listed(self.claims, "claims", "a list of claims", do, empty=True):
+            _checks.instance(claim, "claims", Claim, do)
+        _checks.mapping(self.facts, "facts", "what report.json holds, a dict", do)
 
     @property
     def as_expected(self) -> bool:
@@ -184,7 +151,7 @@ class Report:
 
         report.json is written last, as the sign of completion.
         """
-        folder = Path(folder)
+        folder = writable_folder(folder, "folder")
         folder.mkdir(parents=True, exist_ok=True)
         # An old report.json must not vouch for new files if this is cut short.
         (folder / "report.json").unlink(missing_ok=True)
@@ -207,9 +174,13 @@ class Report:
     @classmethod
     def load(cls, folder: str | Path) -> Report:
         """Read what `save` wrote."""
-        folder = Path(folder)
+        folder = _checks.path(folder, "folder")
         facts = read_json(folder / "report.json")
-        claims = tuple(Claim(**claim) for claim in facts.pop("claims"))
+        try:
+            claims = tuple(Claim(**claim) for claim in facts.pop("claims"))
+        except (TypeError, BadInput) as error:
+            seen = f"{folder / 'report.json'} has claims that are none ({error})"
+            raise BadInput(seen, "a report.json written by festina", "run the experiment again") from None
         return cls(Experiment.named(facts["experiment"]), Result(load_netcdf(folder / "data.nc")), claims, facts)
 
     def __repr__(self) -> str:
@@ -239,12 +210,13 @@ def run(
     """
     experiment = Experiment.named(name)
     values = experiment.with_parameters(quick, preset, parameters)
-    seed = whole(seed, "seed", least=0)
+    seed = _checks.seed(seed)
+    out = None if out is None else writable_folder(out, "out")
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     began = time.perf_counter()
     make_room()  # many experiments in one process compile thousands of programs
     # With a folder to write to, an interrupted run leaves there what it has trained, and goes on from it.
-    with interrupts_end_everything(), parts_kept_in(None if out is None else Path(out) / PARTS, _code()):
+    with interrupts_end_everything(), parts_kept_in(None if out is None else out / PARTS, _code()):
         result = experiment.module.run(**values, seed=seed)
     claims = tuple(experiment.module.claims(result))
     facts = {
@@ -268,8 +240,20 @@ def run(
     report = Report(experiment, result, claims, _json_safe(facts))
     if out is not None:
         report.save(out)
-        shutil.rmtree(Path(out) / PARTS, ignore_errors=True)
+        shutil.rmtree(out / PARTS, ignore_errors=True)
     return report
+
+
+def writable_folder(value: Any, argument: str) -> Path:
+    """The path of a folder that is there, or can be made; said before hours of work and not after."""
+    folder = _checks.path(value, argument)
+    try:
+        above = next(part for part in (folder, *folder.parents) if part.exists())
+    except OSError as error:  # a name that is too long
+        raise BadInput(f"{argument} = {str(folder)!r} ({error.strerror})", "a folder", "give another name") from None
+    if not above.is_dir():
+        raise BadInput(f"{argument} = {str(folder)!r}, and {above} is a file", "a folder", "give another name")
+    return folder
 
 
 def digest(name: str, parameters: Mapping[str, Any], seed: int) -> str:

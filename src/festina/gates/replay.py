@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import _checks
 from .._errors import BadInput
 from .._noun import noun, whole
 from .._setup import Init, Net, Setup, Task
@@ -46,6 +47,13 @@ class Replay:
     flipped: np.ndarray
     recording: Recording
 
+    def __post_init__(self):
+        do = "use gates.replay(trained)"
+        _checks.instance(self.trajectory, "trajectory", Trajectory, do)
+        _checks.instance(self.recording, "recording", Recording, do)
+        for name in ("errors", "loss_errors", "flipped"):
+            _checks.real_array(getattr(self, name), name, ndim=2)
+
     @property
     def error(self) -> float:
         return float(max(self.errors.max(), self.loss_errors.max()))
@@ -74,6 +82,7 @@ def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | No
     The network is trained again from its setup, its twin beside it, under the same rule and from the same weights, and
     the twin is compared with what was recorded. A `task`, if given, must be the one of the recording.
     """
+    progress = _checks.truth_or_none(progress, "progress")
     seen = recording(trained, least=2, task=task)
     seeds = tuple(int(seed) for seed in seen.seeds)
     both, _ = train(_beside(seen.setup), ("outputs", "gates"), seeds=seeds, progress=progress)

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._errors import BadInput, FestinaError, UnknownName
+from .. import _checks
+from .._errors import BadInput, FestinaError, UnknownName, shown
 from ._evaluate import as_array, evaluate, is_compiled, library, usable
 from ._layers import Chooser, Target, shape_of
 from ._measure import OBSERVABLES, Record, flat
@@ -37,7 +38,8 @@ class TorchProbe(Probe):
         chooser = Chooser(self._model, self._inputs)
         self._targets = chooser.choose(layers, functions)
         self._select = self._checked_select(select)
-        self._output = output
+        needed, do = "a function of the model's output", "give output=lambda out: out[0]"
+        self._output = None if output is None else _checks.function(output, "output", needed, do)
         self._note = chooser.note
         self._handle = None
         self._by_hand = False
@@ -166,9 +168,9 @@ class TorchProbe(Probe):
         if pick is not None:
             try:
                 output = pick(output) if callable(pick) else output[pick]
-            except (KeyError, IndexError, TypeError) as error:
+            except Exception as error:  # a function of the user's own, or an index that a tensor does not have
                 raise BadInput(
-                    f"select[{target.label!r}] = {pick!r} does not fit: {whose} gives {shape_of(output)}",
+                    f"select[{target.label!r}] = {shown(pick)} does not fit: {whose} gives {shape_of(output)}",
                     "an index or a key of it, or a function",
                     f"choose one that is there ({error})",
                 ) from None
@@ -182,7 +184,12 @@ class TorchProbe(Probe):
         return flat(as_array(output), self._points.samples, whose, do)
 
     def _outputs(self, output: Any) -> np.ndarray:
-        output = output if self._output is None else self._output(output)
+        if self._output is not None:
+            try:
+                output = self._output(output)
+            except Exception as error:
+                seen = f"output = {shown(self._output)} fails on what the model gives, {shape_of(output)}: {error}"
+                raise BadInput(seen, "a function of the model's output", "give output=lambda out: out[0]") from error
         if not isinstance(output, self._torch.Tensor):
             raise BadInput(
                 f"{type(self._model).__name__} gives {shape_of(output)}",
@@ -192,7 +199,8 @@ class TorchProbe(Probe):
         return flat(as_array(output), self._points.samples, "the output", "put the sample first: output=lambda out: …")
 
     def _checked_select(self, select: Any) -> dict[str, Any]:
-        select = dict(select or {})
+        do = "give select={layer: 0}, or leave it out"
+        select = {} if select is None else _checks.mapping(select, "select", "a dict {layer: index or function}", do)
         known = {name for target in self._targets for name in (target.label, target.name) if name}
         for name in select:
             if name not in known:
@@ -221,7 +229,7 @@ def _tensor(torch: Any, values: Any, argument: str) -> Any:
     """A copy of values as a tensor; what the caller changes later is not ours."""
     try:
         return torch.as_tensor(values).detach().clone()
-    except (TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:  # of things that are no arrays, in whatever way
         raise BadInput(
             f"{argument} is {type(values).__name__} ({error})",
             f"{argument} as one tensor or array, the sample first",

@@ -53,9 +53,10 @@ import numpy as np
 from scipy.special import gamma
 
 from .. import _chain
+from .._checks import instance, matching
 from .._errors import BadInput, NoTheory
 from .._linalg import Modes, eigenvectors_within
-from .._noun import noun, static, whole
+from .._noun import noun, real_array, static, whole
 from .._precision import in_double
 from .._setup import Setup
 from ..tasks.hierarchy import hierarchy_block
@@ -90,7 +91,7 @@ def item_mode(value: Any, *, items: int, contexts: int, size: int) -> ItemMode:
     """s_c, d_c, s_raw, S_m and D_m of a mode with singular value `value` of the tree, for subsets of `size`."""
     contexts, size = _checked(contexts, size)
     count = whole(items, "items", least=2) * contexts
-    unit = np.asarray(value) / count
+    unit = real_array(value, "value") / count
     return ItemMode(
         unit * math.sqrt(contexts * (contexts + 1)),
         contexts / count,
@@ -116,12 +117,17 @@ def gate_overlap(contexts: int, size: int) -> float:
 
 def output_overlap(contexts: int, size: int, shared: int) -> float:
     """The cosine of what two subsets of `size` contexts, `shared` in common, learn: (i − m²/C)/(m(C−m)/C)."""
+    contexts, size = _checked(contexts, size)
+    shared = whole(shared, "shared", least=0, most=size)
     return (shared - size**2 / contexts) / (size * (contexts - size) / contexts)
 
 
 def residual_strength(times: Any, *, singular_value: Any, variance: Any, overlap: float, start: Any) -> Any:
     """B(t) = B∞/(1 − (1 − B∞/B₀) e^(−2St)), B∞ = S/(fD): the strength of one subset, all having started alike."""
-    return np.asarray(in_double(_chain.strength)(times, singular_value, overlap * np.asarray(variance), start, 2))
+    given = {"times": times, "singular_value": singular_value, "variance": variance, "overlap": overlap, "start": start}
+    numbers = matching(given, least={"times": 0, "variance": 0, "overlap": 0, "start": 0})
+    times, singular_value, variance, overlap, start = numbers.values()
+    return np.asarray(in_double(_chain.strength)(times, singular_value, overlap * variance, start, 2))
 
 
 def turning(contexts: int, size: int) -> tuple[float, float]:
@@ -143,20 +149,33 @@ def turning(contexts: int, size: int) -> tuple[float, float]:
 
 def arrival(mode: ItemMode, common_start: Any) -> Any:
     """t_c = ln(s_c/(d_c a_c) − 1)/(2 s_c): when the common pathway has learned half of an item mode."""
+    instance(mode, "mode", ItemMode, "use item_mode(value, items=8, contexts=3, size=2)")
+    given = matching({"mode": mode.common, "common_start": common_start}, above={"mode": 0, "common_start": 0})
+    return in_double(_arrival)(mode, given["common_start"])
+
+
+def _arrival(mode: ItemMode, common_start: Any) -> Any:
     left = mode.common / (mode.common_variance * common_start) - 1
     return jnp.log(jnp.maximum(left, jnp.finfo(jnp.result_type(left)).tiny)) / (2 * mode.common)
 
 
-@in_double
 def head_start(value: Any, start: Any, common_start: Any, *, items: int, contexts: int, size: int) -> Any:
     """B₀ = a K² exp[2(s_raw − S_m) t_c]: where a subset seems to start on the rest, from effective starts a and a_c."""
-    mode = item_mode(value, items=items, contexts=contexts, size=size)
-    return jnp.asarray(start) * (turning(contexts, size)[0] * _gained(mode, jnp.asarray(common_start))) ** 2
+    numbers = matching(
+        {"value": value, "start": start, "common_start": common_start},
+        above={"value": 0, "common_start": 0},
+        least={"start": 0},
+    )
+    mode = item_mode(numbers["value"], items=items, contexts=contexts, size=size)
+    grown = turning(contexts, size)[0]
+    return in_double(lambda mode, start, common: start * (grown * _gained(mode, common)) ** 2)(
+        mode, numbers["start"], numbers["common_start"]
+    )
 
 
 def _gained(mode: ItemMode, common_start: Any) -> Any:
     """e^((s_raw − S_m) t_c): how much larger weights are after t_c than if they had always grown on the rest."""
-    return jnp.exp((mode.raw - mode.residual) * arrival(mode, common_start))
+    return jnp.exp((mode.raw - mode.residual) * _arrival(mode, common_start))
 
 
 def race_ranking(contexts: int) -> np.ndarray:
@@ -165,7 +184,8 @@ def race_ranking(contexts: int) -> np.ndarray:
     To leading order in ln(1/start), in units of N ln(1/start)/(2σ): (1 − (√(m(m+1)) − r)/√(C(C+1)))/r, with
     r = √(m(C−m)/C). The largest subsets win, although those of half the contexts have the larger S_m.
     """
-    size = np.arange(1, whole(contexts, "contexts", least=2))
+    contexts = whole(contexts, "contexts", least=2)
+    size = np.arange(1, contexts)
     rest = np.sqrt(size * (contexts - size) / contexts)
     return (1 - (np.sqrt(size * (size + 1)) - rest) / math.sqrt(contexts * (contexts + 1))) / rest
 
@@ -214,7 +234,7 @@ def _constants(race: ContextPathways, scale: float, weights: Any) -> ContextCons
     left, right = tree_left[:, 1:] @ item_turn, tree_right[1:].T @ item_turn
     raw, rest, resting = directions(race)
     growing, joins = turning(contexts, race.size)
-    late = 2 * joins / growing * jnp.exp(-mode.raw * arrival(mode, begun[of_items]))
+    late = 2 * joins / growing * jnp.exp(-mode.raw * _arrival(mode, begun[of_items]))
     each = jnp.stack([
         starts(
             [jnp.asarray(weights[e]) for e in edges],
