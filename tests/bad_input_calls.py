@@ -329,7 +329,7 @@ CALLS = {
             output=None,
             lr=None,
         ),
-    ),  # fmt: skip
+    ),
     "probe.arrays": call(
         probe.arrays,
         times=[0.0, 1.0],
@@ -337,7 +337,7 @@ CALLS = {
         outputs=np.stack([Y, 2 * Y]),
         inputs=X,
         targets=Y,
-    ),  # fmt: skip
+    ),
     "probe.curves": lambda: (probe.curves, curves()),
     "probe.jax": call(probe.jax, function=jax_model, inputs=X, targets=Y),
     "probe.layers": lambda: (probe.layers, dict(model=model(), inputs=X)),
@@ -354,7 +354,7 @@ CALLS = {
             until=1.0,
             check=False,
         ),
-    ),  # fmt: skip
+    ),
     "rules.Adam": call(rules.Adam, lr=0.1),
     "rules.GradientDescent": call(rules.GradientDescent, lr=0.1),
     "rules.GradientFlow": call(rules.GradientFlow),
@@ -520,7 +520,10 @@ EITHER: dict = {
     ("nets.Gated", "edge_gates"): ("gate of edge",),
     ("nets.Gated", "inputs"): ("input node",),
     ("nets.Gated", "outputs"): ("output node",),
-    ("probe.JaxProbe.step", "params"): ("layer",),
+    ("probe.JaxProbe.step", "params"): ("layer", "outputs"),
+    ("race", "candidates"): ("candidate",),
+    ("theories.ContextRace.turned", "value"): ("until",),  # which the value decides
+    ("theories.SmallRandomModes.turned", "value"): ("until",),
     ("run", "name"): ("experiment",),
 }
 
@@ -551,6 +554,28 @@ ANYTHING = {
     ("Experiment", "module"): "any module can be read",
     ("nets.Gated", "edge_gates"): "a list of gates, of which each is None, or numbers over samples",
     ("nets.Gated.contexts", "width"): "widths of the layers of the common pathway, and of the others",
+    ("probe.JaxProbe.step", "params"): "whatever the function takes",
+    ("gates.freeze", "clusters"): "None lets the number be found",
+    ("probe.layers", "inputs"): "only shapes are looked at",
     ("theories.aligned_modes.mode", "times"): "no times, no strengths",
     ("theories.context_race.item_mode", "value"): "no modes, no values",
 }
+
+# Values that are valid for an argument, and cost seconds to say so once more.
+NONE, SEEDS = {"None"}, {"0", "2**62"}
+VALID: dict[tuple[str, str], set[str]] = {
+    ("fit", "free_gap"): {"True"},
+    ("run", "quick"): {"True"},
+    ("run", "preset"): NONE,
+    ("run", "seed"): SEEDS,
+    ("run", "out"): {"None", "text", "nowhere"},
+    ("Report.save", "folder"): {"text", "nowhere"},
+    ("race", "until"): {"None", "2**62"},
+    ("race", "check"): {"True"},
+    ("race", "seeds"): {"True"},
+    ("gates.find", "clusters"): NONE,
+    ("gates.freeze", "found"): NONE,
+    ("gates.freeze", "clusters"): NONE,
+    ("theories.balanced_riccati.family", "times"): NONE,
+    ("theories.balanced_riccati.family", "aligned"): {"True"},
+} | {(name, "seed"): SEEDS for name in CALLS if name.startswith("theories.")}

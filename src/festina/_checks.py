@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -64,7 +65,7 @@ def number_array(value: Any, argument: str) -> np.ndarray:
         held = np.asarray(_held(value, argument))
         if held.dtype.kind in "biuf":
             return held
-        if jax.dtypes.issubdtype(held.dtype, np.floating):  # bfloat16 and others that NumPy lacks
+        if jnp.issubdtype(held.dtype, np.floating):  # bfloat16 and others that NumPy lacks
             return held.astype(np.float64)
     except BadInput:
         raise
@@ -84,7 +85,7 @@ def _held(value: Any, argument: str) -> Any:
     if library == "torch" and isinstance(value, sys.modules["torch"].Tensor):
         plain = value.detach().cpu()
         return plain.double().numpy() if plain.is_floating_point() else plain.resolve_conj().numpy()
-    if library == "pandas" and all(map(_is_numeric, np.atleast_1d(getattr(value, "dtypes", None)))):
+    if library == "pandas" and all(map(_is_numeric, np.atleast_1d(getattr(value, "dtypes", "")))):
         return value.to_numpy(dtype=float, na_value=math.nan)
     if isinstance(value, np.ma.MaskedArray):
         if np.ma.is_masked(value):

@@ -54,7 +54,7 @@ class Task:
             labels = _checks.mapping(self.labels, "labels", needed, do)
             settle(self, labels={name: _held(value, f"labels[{name!r}]", 1) for name, value in labels.items()})
         d_out, d_in = self.cov_yx.shape
-        counts = {"items": self.samples, "inputs": d_in, "features": d_out}
+        counts = {"items": self.samples, "inputs": None, "features": d_out}  # x of a gated task has other columns
         for name, count in counts.items():
             if getattr(self, name) is not None:
                 settle(self, **{name: _checks.names(getattr(self, name), name, count)})
@@ -64,13 +64,12 @@ class Task:
             settle(self, recipe=tuple(_checks.text(part, "recipe") for part in parts))
         if self.x is None and self.y is not None:
             raise BadInput("y without x", "samples of both, or of neither", "give x beside y")
-        shapes = {"cov_x": (d_in, d_in), "x": (self.samples, d_in), "y": (self.samples, d_out)}
-        for name, shape in shapes.items():
-            value = getattr(self, name)
-            if value is not None and np.shape(value) != shape:
-                raise BadInput(
-                    f"{name} has shape {np.shape(value)}, and cov_yx {d_out, d_in}", f"shape {shape}", f"check {name}"
-                )
+        if np.shape(self.cov_x) != (d_in, d_in):
+            raise BadInput(f"cov_x has shape {np.shape(self.cov_x)}", f"{d_in, d_in}, to match cov_yx", "check cov_x")
+        if self.y is not None and len(self.y) != self.samples:
+            raise BadInput(
+                f"y has {len(self.y)} rows, and x {self.samples}", "one row for every sample", "check x and y"
+            )
 
     @property
     def d_in(self) -> int:

@@ -73,9 +73,7 @@ class MLP(Net):
     def through(self, weights, x, key=None) -> tuple[Any, ...]:
         """The activity of every hidden layer and the output."""
         weights, x = checked_call(self, weights, x)
-        if key is not None and not (
-            isinstance(key, jax.Array) and jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key)
-        ):
+        if key is not None and not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)):
             raise BadInput(f"key = {shown(key)}", "a random key, or None for no dropout", "give jax.random.key(0)")
         found = []
         for number, layer in enumerate(weights):

@@ -24,7 +24,8 @@ def steps_to_record(at: Any) -> Container[int]:
     if isinstance(at, range) and len(at) and min(at[0], at[-1]) >= 0:
         return at
     try:
-        listed = np.rint(np.asarray(list(at), dtype=float))
+        entries: Any = () if isinstance(at, (bool, str, bytes)) else tuple(at)  # pyright: ignore[reportArgumentType]
+        listed = np.rint(np.asarray(entries, dtype=float))
     except Exception:  # of lists that hold no numbers, in whatever way
         listed = np.zeros(0)
     if listed.ndim != 1 or not len(listed) or not np.isfinite(listed).all() or min(listed) < 0:

@@ -227,6 +227,8 @@ class TorchProbe(Probe):
 
 def _tensor(torch: Any, values: Any, argument: str) -> Any:
     """A copy of values as a tensor; what the caller changes later is not ours."""
+    if isinstance(values, np.ma.MaskedArray):  # torch would drop the mask
+        values = _checks.number_array(values, argument)
     try:
         return torch.as_tensor(values).detach().clone()
     except Exception as error:  # of things that are no arrays, in whatever way

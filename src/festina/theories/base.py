@@ -121,8 +121,9 @@ class Theory(abc.ABC):
         super().__init_subclass__(**options)
         doors = {"assumptions": _on_setup, "constants": _on_setup, "remarks": _on_setup, "turned": _at_knob}
         for name, door in doors.items():
-            if name in cls.__dict__:
-                setattr(cls, name, door(cls.__dict__[name]))
+            method = getattr(cls, name)  # its own, or that of a class that shares it without being a theory
+            if not hasattr(method, "__wrapped__") and not getattr(method, "__isabstractmethod__", False):
+                setattr(cls, name, door(method))
 
     reference: ClassVar[Mapping[str, str]]
     readouts: ClassVar[Mapping[str, Readout]]
