@@ -20,10 +20,12 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pandas
 import pytest
+import xarray
 
 import festina as fs
-from bad_input_calls import ANYTHING, CALLS, EITHER, UNDEFINED, VALID
+from bad_input_calls import ANYTHING, CALLS, EITHER, UNDEFINED, VALID, setup
 
 KINDS = ("tasks", "nets", "inits", "rules", "theories", "gates", "probe")
 
@@ -242,3 +244,103 @@ def test_bad_arguments_are_refused_in_words(name, tmp_path, monkeypatch):
             if found not in ("refused", "accepted"):
                 wrong.append(found)
     assert not wrong, "\n".join(wrong)
+
+
+TABLE = np.array([[1.0, 2.0], [3.0, 4.0]])
+
+
+def of_torch(**options):
+    return pytest.importorskip("torch").tensor(TABLE, **options)
+
+
+SAME = {
+    "lists": lambda: TABLE.tolist(),
+    "whole numbers": lambda: TABLE.astype(int),
+    "half precision": lambda: TABLE.astype(np.float16),
+    "list of arrays": lambda: [TABLE[0], TABLE[1]],
+    "jax": lambda: jax.numpy.asarray(TABLE),
+    "jax bfloat16": lambda: jax.numpy.asarray(TABLE, jax.numpy.bfloat16),
+    "pandas": lambda: pandas.DataFrame(TABLE, columns=["a", "b"]),
+    "pandas Int64": lambda: pandas.DataFrame(TABLE).astype("Int64"),
+    "xarray": lambda: xarray.DataArray(TABLE, dims=("sample", "input")),
+    "masked, nothing hidden": lambda: np.ma.masked_array(TABLE),
+    "torch": of_torch,
+    "torch with gradients": lambda: of_torch(requires_grad=True),
+    "torch bfloat16": lambda: of_torch(dtype=pytest.importorskip("torch").bfloat16),
+    "list of tensors": lambda: list(of_torch(requires_grad=True)),
+}
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_arrays_of_other_libraries_are_the_numbers_that_they_hold(kind):
+    task = fs.tasks.from_arrays(SAME[kind](), SAME[kind]())
+    assert task.x.dtype == np.float64
+    np.testing.assert_array_equal(task.x, TABLE)
+    np.testing.assert_array_equal(task.y, TABLE)
+
+
+REFUSED = {
+    "masked values": (lambda: np.ma.masked_array(TABLE, TABLE > 3), "x has 1 masked value(s)"),
+    "masked values in a list": (lambda: [TABLE[0], np.ma.masked_array(TABLE[1], [True, False])], "masked"),
+    "missing values": (lambda: pandas.DataFrame({"a": pandas.array([1, None], "Int64"), "b": [1, 2]}), "NaN"),
+    "texts in a table": (lambda: pandas.DataFrame({"a": [1, 2], "b": ["u", "v"]}), "x is DataFrame"),
+    "several tables": (lambda: xarray.Dataset({"a": ("sample", [1, 2])}), "x is Dataset"),
+    "complex numbers": (lambda: TABLE * 1j, "x is ndarray"),
+    "a number beyond double": (lambda: 10**400, "x is int: 1000"),
+    "lists in lists in lists": (lambda: nested(3000), "x is list: <list>"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_is_no_array_of_numbers_is_refused_in_words(kind):
+    make, seen = REFUSED[kind]
+    with pytest.raises(fs.BadInput) as refusal:
+        fs.tasks.from_arrays(make(), TABLE)
+    assert seen in refusal.value.seen
+    assert "x" in refusal.value.needed.split()
+
+
+WORDS = {
+    "whole, above": (lambda: fs.nets.DeepLinear(2**40), "hidden = 1099511627776", "a whole number >= 1 and <="),
+    "seed": (lambda: setup().weights("a"), "seed = 'a'", "a whole number >= 0 for seed"),
+    "seeds": (lambda: fs.simulate(setup(), {}), "seeds = {}", "how many seeds, or a list of them"),
+    "truth": (lambda: fs.tasks.regression(whiten="no"), "whiten = 'no'", "True or False"),
+    "choice": (lambda: fs.tasks.xor(form="byte"), "unknown form 'byte'", "one of: bits, signs"),
+    "text": (lambda: fs.Trajectory([0.0], {}, {}, 3), "source = 3", "source as a text"),
+    "path": (lambda: fs.Trajectory.load(3), "path = 3", "a path, as a text or pathlib.Path"),
+    "folder": (lambda: fs.run("worlds_have_spectra", out=__file__), "is a file", "a folder"),
+    "names": (lambda: fs.tasks.from_arrays(TABLE, TABLE, items=[None, 1]), "items holds None", "texts in items"),
+    "list": (lambda: fs.tasks.sequence("ab"), "tasks = 'ab'", "a list of tasks"),
+    "instance": (lambda: fs.saddles(3, 2), "task is 3", "a Task"),
+    "mapping": (lambda: fs.Trajectory([0.0], [1], {}, "mine"), "values is [1]", "observables by name"),
+    "function": (lambda: fs.theories.base.smooth_training(setup(), 3), "fastest_rate is 3", "a function that gives"),
+    "entry": (lambda: fs.covering(setup())[99], "index = 99", "a whole number >= -"),
+    "number": (lambda: fs.Claim.at_most("small", 0.1, [1, 2]), "bound has shape (2,)", "0 dimension(s)"),
+    "matching": (
+        lambda: fs.theories.context_race.residual_strength(
+            [0.0, 1.0, 2.0], singular_value=[1.0, 2.0], variance=1.0, overlap=0.5, start=0.1
+        ),
+        "arrays that do not match: times (3,), singular_value (2,)",
+        "numbers, or arrays that broadcast against each other",
+    ),
+    "axes": (
+        lambda: fs.Trajectory([0.0], {"loss": [1.0, 2.0]}, {"loss": ("time",)}, "mine"),
+        "values['loss'] of shape (2,), axes ('time',) and 1 times",
+        "a name in axes for each dimension",
+    ),
+    "weights": (
+        lambda: fs.nets.DeepLinear(3).apply([TABLE, TABLE], TABLE),
+        "weights of shapes ((2, 2), (2, 2)), and x of shape (2, 2)",
+        "weights of shapes ((3, 2), (2, 3))",
+    ),
+}
+
+
+@pytest.mark.parametrize("door", WORDS)
+def test_every_door_says_what_it_saw_and_what_it_needs(door):
+    call, seen, needed = WORDS[door]
+    with pytest.raises(fs.BadInput) as refusal:
+        call()
+    assert seen in refusal.value.seen
+    assert needed in refusal.value.needed
+    assert refusal.value.do
