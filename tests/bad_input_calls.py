@@ -505,6 +505,7 @@ def mnist(*args, **options):
 EITHER: dict = {
     "observe": ("observable",),
     "blocks": ("block",),
+    "labels": ("label",),
     "pathways": ("pathway",),
     "pieces": ("schedule",),
     ("Comparison.__getitem__", "name"): ("observable",),

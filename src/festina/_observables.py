@@ -274,7 +274,7 @@ OBSERVABLES: dict[str, Observable] = {
 }  # fmt: skip
 
 
-def known_names(observe: str | Iterable[str], known: Iterable[str], kind: str) -> tuple[str, ...]:
+def known_names(observe: Any, known: Iterable[str], kind: str) -> tuple[str, ...]:
     """The names asked for, one or several, each of which must be known."""
     names = _checks.observables(observe)
     if not names:
@@ -285,7 +285,7 @@ def known_names(observe: str | Iterable[str], known: Iterable[str], kind: str) -
     return names
 
 
-def checked_names(observe: str | Iterable[str] | None, setup: Setup) -> tuple[str, ...]:
+def checked_names(observe: Any, setup: Setup) -> tuple[str, ...]:
     """The observables asked for, refused with the reason where the setup lacks one."""
     if observe is None:
         return ("loss", "modes") if setup.net.linear else ("loss",)

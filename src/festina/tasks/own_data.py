@@ -135,14 +135,14 @@ def _labels(labels: Any, count: int) -> dict[str, Any] | None:
     checked = {}
     for name, values in labels.items():
         if not isinstance(name, str):
-            raise BadInput(f"labels with the name {shown(name)}", "texts as names of labels", 'name it "context"')
+            raise BadInput(f"a label with the name {shown(name)}", "texts as names of labels", 'name it "context"')
         if _is_text(values):
             raise BadInput(
                 f"label {name!r} is {type(values).__name__} of text, such as {str(values[0])!r}",
                 "one number for every sample",
                 f"number them: numpy.unique({name}, return_inverse=True)[1]",
             )
-        numbers = real_array(values, f"labels[{name!r}]", ndim=1)
+        numbers = real_array(values, f"label {name!r}", ndim=1)
         if len(numbers) != count:
             raise BadInput(
                 f"label {name!r} has {len(numbers)} numbers for {count} samples",

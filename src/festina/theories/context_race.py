@@ -60,17 +60,8 @@ from .._noun import noun, real_array, static, whole
 from .._precision import in_double
 from .._setup import Setup
 from ..tasks.hierarchy import hierarchy_block
-from ._context_pathways import (
-    ContextPathways,
-    common_modes,
-    context_scale,
-    directions,
-    in_blocks,
-    read_race,
-    starts,
-    tree_levels,
-    unlike_trees,
-)
+from . import _context_pathways
+from ._context_pathways import ContextPathways, common_modes, directions, in_blocks, starts
 from ._gated import fastest_gated_rate, gated_assumption
 from .base import Approach, Assumption, Limit, Readout, smooth_training
 
@@ -117,16 +108,15 @@ def gate_overlap(contexts: int, size: int) -> float:
 
 def output_overlap(contexts: int, size: int, shared: int) -> float:
     """The cosine of what two subsets of `size` contexts, `shared` in common, learn: (i − m²/C)/(m(C−m)/C)."""
-    contexts, size = _checked(contexts, size)
-    shared = whole(shared, "shared", least=0, most=size)
+    shared = whole(shared, "shared", least=0, most=_checked(contexts, size)[1])
     return (shared - size**2 / contexts) / (size * (contexts - size) / contexts)
 
 
 def residual_strength(times: Any, *, singular_value: Any, variance: Any, overlap: float, start: Any) -> Any:
     """B(t) = B∞/(1 − (1 − B∞/B₀) e^(−2St)), B∞ = S/(fD): the strength of one subset, all having started alike."""
     given = {"times": times, "singular_value": singular_value, "variance": variance, "overlap": overlap, "start": start}
-    numbers = matching(given, least={"times": 0, "variance": 0, "overlap": 0, "start": 0})
-    times, singular_value, variance, overlap, start = numbers.values()
+    bounds = dict.fromkeys(("times", "variance", "overlap", "start"), 0)
+    times, singular_value, variance, overlap, start = matching(given, least=bounds).values()
     return np.asarray(in_double(_chain.strength)(times, singular_value, overlap * variance, start, 2))
 
 
@@ -161,16 +151,10 @@ def _arrival(mode: ItemMode, common_start: Any) -> Any:
 
 def head_start(value: Any, start: Any, common_start: Any, *, items: int, contexts: int, size: int) -> Any:
     """B₀ = a K² exp[2(s_raw − S_m) t_c]: where a subset seems to start on the rest, from effective starts a and a_c."""
-    numbers = matching(
-        {"value": value, "start": start, "common_start": common_start},
-        above={"value": 0, "common_start": 0},
-        least={"start": 0},
-    )
-    mode = item_mode(numbers["value"], items=items, contexts=contexts, size=size)
-    grown = turning(contexts, size)[0]
-    return in_double(lambda mode, start, common: start * (grown * _gained(mode, common)) ** 2)(
-        mode, numbers["start"], numbers["common_start"]
-    )
+    numbers = {"value": value, "start": start, "common_start": common_start}
+    value, start, common = matching(numbers, above={"value": 0, "common_start": 0}, least={"start": 0}).values()
+    mode, grown = item_mode(value, items=items, contexts=contexts, size=size), turning(contexts, size)[0]
+    return in_double(lambda start, *of_mode: start * (grown * _gained(*of_mode)) ** 2)(start, mode, common)
 
 
 def _gained(mode: ItemMode, common_start: Any) -> Any:
@@ -184,8 +168,7 @@ def race_ranking(contexts: int) -> np.ndarray:
     To leading order in ln(1/start), in units of N ln(1/start)/(2σ): (1 − (√(m(m+1)) − r)/√(C(C+1)))/r, with
     r = √(m(C−m)/C). The largest subsets win, although those of half the contexts have the larger S_m.
     """
-    contexts = whole(contexts, "contexts", least=2)
-    size = np.arange(1, contexts)
+    size = np.arange(1, contexts := whole(contexts, "contexts", least=2))
     rest = np.sqrt(size * (contexts - size) / contexts)
     return (1 - (np.sqrt(size * (size + 1)) - rest) / math.sqrt(contexts * (contexts + 1))) / rest
 
@@ -222,7 +205,7 @@ class ContextConstants:
 def _constants(race: ContextPathways, scale: float, weights: Any) -> ContextConstants:
     n, contexts = race.items, race.contexts
     tree_left, values, tree_right = np.linalg.svd(hierarchy_block(n), full_matrices=False)
-    tree_level = tree_levels(n)
+    tree_level = _context_pathways.tree_levels(n)
     mode = item_mode(values[1:], items=n, contexts=contexts, size=race.size)
     common, level, of_items = common_modes(race, scale, tree_left, values, tree_right)
     start = starts([jnp.asarray(weights[e]) for e in race.common], common.left, common.right, level)
@@ -307,7 +290,7 @@ class ContextRace(Limit):
         task = tasks.contextual(items=2, contexts=3, blocks="hierarchy", context_scale=3.0)
         net = nets.Gated.contexts(subsets=2, contexts=3, items=2, width=8)
         drawn = Setup(task, net, inits.SmallRandom(value), until=1.0)
-        race, weights = read_race(drawn.net, drawn.task), list(drawn.weights(0))
+        race, weights = _context_pathways.read_race(drawn.net, drawn.task), list(drawn.weights(0))
         assert isinstance(race, ContextPathways)
         # Equal starts: in the limit the subsets arrive together.
         for edges, start in zip(race.subsets, _constants(race, 3.0, weights).starts[:, 0, 0], strict=True):
@@ -320,7 +303,7 @@ class ContextRace(Limit):
         gated = gated_assumption(setup)
         if not gated.holds:
             return (gated,)
-        race = read_race(setup.net, setup.task)
+        race = _context_pathways.read_race(setup.net, setup.task)
         shape = Assumption.that(
             "race",
             "two-layer pathways: a common one, and one for every subset of one number of contexts, on items alone",
@@ -336,14 +319,14 @@ class ContextRace(Limit):
         smooth = smooth_training(setup, lambda: fastest_gated_rate(setup, seed))
         if isinstance(race, str):
             return gated, shape, joint, *smooth
-        unlike = unlike_trees(race, setup)
+        unlike = _context_pathways.unlike_trees(race, setup)
         trees = Assumption.at_most(
             "equal trees", "gated moments are those of one tree in all contexts, relative", unlike, 1e-9
         )
         if not trees.holds:
             return gated, shape, joint, *smooth, trees
         weights = setup.weights(seed)
-        scale = context_scale(race, setup.task)
+        scale = _context_pathways.context_scale(race, setup.task)
         found = self.constants(setup, seed)
         largest = max(float(np.linalg.norm(w, 2)) ** 2 for w in weights)
         short = max(
@@ -376,14 +359,14 @@ class ContextRace(Limit):
         )  # fmt: skip
 
     def constants(self, setup: Setup, seed: Any) -> ContextConstants:
-        race = read_race(setup.net, setup.task)
+        race = _context_pathways.read_race(setup.net, setup.task)
         if isinstance(race, str):
             raise NoTheory(
                 f"ContextRace on {race}",
                 "a common pathway, and one for every subset of one number of contexts, on equal trees",
                 "use PathDynamics, which covers every gated network",
             )
-        find = lambda seed: _constants(race, context_scale(race, setup.task), setup.weights(seed))  # noqa: E731
+        find = lambda seed: _constants(race, _context_pathways.context_scale(race, setup.task), setup.weights(seed))  # noqa: E731
         return setup._remembered("context race", seed, find)
 
     def start(self, constants):
