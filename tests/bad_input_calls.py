@@ -506,6 +506,7 @@ EITHER: dict = {
     "observe": ("observable",),
     "blocks": ("block",),
     "labels": ("label",),
+    "width": ("widths",),
     "pathways": ("pathway",),
     "pieces": ("schedule",),
     ("Comparison.__getitem__", "name"): ("observable",),

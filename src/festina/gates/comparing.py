@@ -286,7 +286,7 @@ def _named(trained: Any, argument: str) -> dict[str, Trajectory]:
     """Trajectories by name, each of which has a loss."""
     if not isinstance(trained, Mapping) or isinstance(trained, Trajectory) or not trained:
         raise BadInput(
-            f"{argument} is {'empty' if isinstance(trained, Mapping) else type(trained).__name__}",
+            f"{argument} are {'empty' if isinstance(trained, Mapping) else type(trained).__name__}",
             "trajectories by name",
             'give {"two contexts": simulate(setup)}',
         )

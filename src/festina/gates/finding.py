@@ -200,7 +200,7 @@ class Found(Sequence):
         listed = [width] * len(share) if one else _checks.listed(width, "width", "one width, or one per pathway", do)
         if len(listed) != len(share):
             raise BadInput(
-                f"width has {len(listed)} numbers for {len(share)} pathways",
+                f"{len(listed)} widths for {len(share)} pathways",
                 "one width, or one per pathway: gates that are off or equal make none",
                 do,
             )
