@@ -158,7 +158,8 @@ class Found(Sequence):
         also be one number per pathway, or "share": the units of the layer, dealt out by share. Of a leaky net, a gate
         that is off still passes the slope of its units.
         """
-        sees = None if sees is None else _checked_columns(sees)
+        if sees is not None:
+            _check_columns(sees)
         net = self.setup.net
         if net.bias:
             raise BadInput(
@@ -232,10 +233,11 @@ class Found(Sequence):
         return "\n".join(lines)
 
 
-def _checked_columns(sees: Any) -> tuple[int, ...]:
-    """Numbers of the columns of x that pathways see."""
+def _check_columns(sees: Any) -> None:
+    """Refuse what are no numbers of columns of x."""
     listed = _checks.listed(sees, "sees", "numbers of columns of x, or None for all", "give sees=range(8)")
-    return tuple(whole(column, "sees", least=0) for column in listed)
+    for column in listed:
+        whole(column, "sees", least=0)
 
 
 def _dealt(total: int, share: np.ndarray) -> list[int]:
