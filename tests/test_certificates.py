@@ -277,7 +277,6 @@ def test_a_chain_in_numpy_is_the_chain_of_jax(double):
         landscape = Landscape(net, _objective.evidence(net, task), weights)
         flat, delta = landscape.flat(weights), rng.normal(size=landscape.size)
         chain = landscape.at(flat)
-        landscape.handed = (net, landscape.seen)
         other = Anywhere(landscape, flat)
         np.testing.assert_allclose(chain.answer, other.answer, rtol=1e-12)
         np.testing.assert_allclose(chain.downhill, other.downhill, rtol=1e-12, atol=1e-13)

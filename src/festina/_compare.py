@@ -6,17 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import BadInput, UnknownName
+from . import _checks
+from ._errors import BadInput
 from ._trajectory import Trajectory
 
 
 def compare(theory: Trajectory, trained: Trajectory) -> Comparison:
     """Put two trajectories of one setup side by side; their times must be the same numbers."""
-    for argument, value in (("theory", theory), ("trained", trained)):
-        if not isinstance(value, Trajectory):
-            raise BadInput(
-                f"{argument} is {type(value).__name__}", "a Trajectory", "use festina.solve and festina.simulate"
-            )
+    _need_trajectories(theory, trained)
     if not np.array_equal(theory.times, trained.times):
         raise BadInput(
             f"the times differ, {_difference(theory, trained)}",
@@ -51,23 +48,31 @@ def compare(theory: Trajectory, trained: Trajectory) -> Comparison:
     return Comparison(theory, trained)
 
 
+def _need_trajectories(theory: Any, trained: Any) -> None:
+    for argument, value in (("theory", theory), ("trained", trained)):
+        if not isinstance(value, Trajectory):
+            raise BadInput(
+                f"{argument} is {type(value).__name__}", "a Trajectory", "use festina.solve and festina.simulate"
+            )
+
+
 class Comparison:
     """Two trajectories on one time grid; `comparison["loss"]` is their difference, seed by seed."""
 
     def __init__(self, theory: Trajectory, trained: Trajectory):
+        _need_trajectories(theory, trained)
         self.theory, self.trained = theory, trained
         self.times = theory.times
         self.names = _shared(theory, trained)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """trained − theory, with the axes of the trained trajectory; those of a theory with seeds come with its own."""
-        if name not in self.names:
-            raise UnknownName.among("observable of this comparison", name, self.names)
+        self._checked(name)
         return self.trained[name] - self._theory_like_trained(name)
 
     def error(self, name: str = "loss") -> float:
         """Largest difference over all times and seeds, relative to the largest value of the theory."""
-        scale = np.abs(self.theory[name]).max()
+        scale = np.abs(self.theory[self._checked(name)]).max()
         return float(np.abs(self[name]).max() / (scale if scale > 0 else 1.0))
 
     def errors(self) -> dict[str, float]:
@@ -78,7 +83,11 @@ class Comparison:
         """A figure: training thick and pale, theory thin, dark and dashed on top."""
         from ._plot import comparison_figure
 
-        return comparison_figure(self, names)
+        asked = _checks.observables(names, "names")
+        return comparison_figure(self, None if asked is None else [self._checked(name) for name in asked])
+
+    def _checked(self, name: Any) -> str:
+        return _checks.choice(name, "observable of this comparison", self.names)
 
     def __repr__(self) -> str:
         lines = [f"{self.theory.source} against {self.trained.source}, {len(self.times)} times"]

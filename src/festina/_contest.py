@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import BadInput, NoTheory
+from . import _checks
+from ._errors import BadInput, NoTheory, shown
 from ._linalg import NOTHING
 from ._noun import positive, whole
 from ._paths import PathMoments
@@ -72,15 +73,15 @@ def race(
     """
     import xarray
 
-    if not isinstance(task, Task):
-        raise BadInput(f"task is {task!r}", "a Task", "build one with festina.tasks, for example tasks.xor(0.5)")
-    nets = _as_nets(task, candidates, whole(hidden, "hidden"))
+    _checks.instance(task, "task", Task, "build one with festina.tasks, for example tasks.xor(0.5)")
+    hidden, seeds, check = whole(hidden, "hidden"), whole(seeds, "seeds"), _checks.truth(check, "check")
+    scale = positive(scale, "scale")
+    lr, until = (None if value is None else positive(value, name) for name, value in (("lr", lr), ("until", until)))
+    nets = _as_nets(task, candidates, hidden)
     fraction = positive(fraction, "fraction")
     if fraction >= 1:
         raise BadInput(f"fraction = {fraction:g}", "a share of the initial loss below 1", "give fraction=0.1")
-    entrants = [
-        entrant for name, net in nets.items() for entrant in _entrants(name, net, task, positive(scale, "scale"))
-    ]
+    entrants = [entrant for name, net in nets.items() for entrant in _entrants(name, net, task, scale)]
     strongest = max(entrant["s_raw"] for entrant in entrants)
     if not strongest > 0:
         raise BadInput(
@@ -90,7 +91,7 @@ def race(
         )
     rule = GradientDescent(STEADY / strongest if lr is None else lr)
     times = [e["pathway_time"] for e in entrants if np.isfinite(e["pathway_time"])]
-    horizon = positive(until, "until") if until is not None else 1.2 * max(times, default=20 / strongest)
+    horizon = until if until is not None else 1.2 * max(times, default=20 / strongest)
     setups = {name: Setup(task, net, SmallRandom(scale), rule, until=horizon, points=400) for name, net in nets.items()}
     curves = {name: _predicted(setup) for name, setup in setups.items()}
     for _ in range(DOUBLINGS if until is None else 0):
@@ -104,7 +105,7 @@ def race(
     _add_predictions(table, setups, curves, entrants, fraction)
     if check:
         relu = Setup(task, MLP(hidden), SmallRandom(scale), rule, until=horizon, points=400)
-        _add_training(table, setups, relu, fraction, whole(seeds, "seeds"))
+        _add_training(table, setups, relu, fraction, seeds)
     table.attrs |= {"fraction": fraction, "scale": float(scale), "lr": float(rule.lr), "hidden": hidden}
     return table
 
@@ -116,7 +117,7 @@ def _as_nets(task: Task, candidates: Mapping[str, Any] | None, hidden: int) -> d
         return _context_subsets(task, hidden)
     if not isinstance(candidates, Mapping) or not candidates:
         raise BadInput(
-            f"candidates = {candidates!r}", "{name: Gated or list of pathways}", 'give {"xor": [{"item": [0]}, …]}'
+            f"candidates = {shown(candidates)}", "{name: Gated or list of pathways}", 'give {"xor": [{"item": [0]}, …]}'
         )
     nets = {
         str(name): given if isinstance(given, Gated) else Gated.pathways(_with_widths(given, task, hidden))
@@ -135,7 +136,9 @@ def _as_nets(task: Task, candidates: Mapping[str, Any] | None, hidden: int) -> d
 def _with_widths(pathways: Any, task: Task, hidden: int) -> list[dict[str, Any]]:
     listed = list(pathways) if isinstance(pathways, Sequence) and not isinstance(pathways, str) else []
     if not listed:
-        raise BadInput(f"a candidate given as {pathways!r}", "a Gated net or a list of pathways", "see Gated.pathways")
+        raise BadInput(
+            f"a candidate given as {shown(pathways)}", "a Gated net or a list of pathways", "see Gated.pathways"
+        )
     rule = lambda p: isinstance(p, Mapping) and "on" not in p and set(p) <= set(task.labels or ())  # noqa: E731
     stated = [p if isinstance(p, Mapping) and set(p) <= set(PARTS) and not rule(p) else {"on": p} for p in listed]
     return [{"width": max(1, hidden // len(stated)), **pathway} for pathway in stated]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _gating
+from ._checks import instance
 from ._graph import Graph
 from ._plot import COLOURS, new_figure, styled
 from ._task import Task
@@ -39,6 +40,10 @@ def draw_graph(net: Any, task: Task | None = None, ax: Any = None) -> Any:
     pale where it is closed, in shades between if it is real-valued, crossed if it is negative. A gate that changes in
     time has a strip for each of its stretches, the first at the top. Without a task, gates are said in words.
     """
+    if ax is not None:
+        from matplotlib.axes import Axes
+
+        instance(ax, "ax", Axes, "give one of matplotlib.pyplot.subplots(), or leave ax out")
     graph = net.graph
     places = _places(graph)
     across, up = (np.ptp([place[k] for place in places.values()]) for k in (0, 1))

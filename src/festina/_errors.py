@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value in an error: its repr, cut where it is long; its type where it has none (deep lists, huge numbers)."""
+    try:
+        text = repr(value)
+    except Exception:  # of anything that a user hands in
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 class FestinaError(Exception):
@@ -27,11 +37,12 @@ class UnknownName(BadInput, KeyError):
     __str__ = Exception.__str__
 
     @classmethod
-    def among(cls, kind: str, name: str, names: Iterable[str]) -> UnknownName:
-        names = sorted(names)
-        near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.4)
+    def among(cls, kind: str, name: Any, names: Iterable[str]) -> UnknownName:
+        """The error for a name that is none of these; anything may have been given as the name."""
+        names = sorted(map(str, names))
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.4) if isinstance(name, str) else []
         do = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose from: {', '.join(names)}"
-        return cls(f"unknown {kind} {name!r}", f"one of: {', '.join(names)}", do)
+        return cls(f"unknown {kind} {shown(name)}", f"one of: {', '.join(names)}", do)
 
 
 class NoTheory(FestinaError, LookupError):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _two_point
+from . import _checks, _two_point
 from ._errors import BadInput, UnknownName
 from ._fit_rates import LARGEST_LOG, Found, FoundMean, Member, mean_rates, rates
 from ._fit_records import CONSTANT, Entry, checked_entry, checked_times, numbered, pair_number, recorded, seed_number
@@ -195,6 +195,7 @@ def fit(
     asked = theory if isinstance(theory, str) else kind.__name__
     if asked != "TwoPoint":
         raise UnknownName.among("theory with something to fit", asked, ("TwoPoint",))
+    free_gap = _checks.truth(free_gap, "free_gap")
     seen = recorded(trajectory)
     which = (
         seed_number(seed, seen),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _two_point
-from ._errors import BadInput, UnknownName
+from ._errors import BadInput, UnknownName, shown
 from ._fit_rates import Member
 from ._noun import real_array, whole
 from ._trajectory import Trajectory
@@ -103,7 +103,7 @@ def seed_number(seed: Any, seen: Recorded) -> int:
     """The number of a seed in the record."""
     if seen.seeds is None:
         if seed is not None:
-            raise BadInput(f"seed = {seed!r}, and a trajectory without seeds", "no seed", "leave it out")
+            raise BadInput(f"seed = {shown(seed)}, and a trajectory without seeds", "no seed", "leave it out")
         return 0
     if seed is None and len(seen.seeds) == 1:
         return 0
@@ -133,7 +133,9 @@ def pair_number(which: Any, names: list[str]) -> int:
     if not isinstance(which, (tuple, list)):
         return numbered(which, names, "pair")
     if len(which) != 2:
-        raise BadInput(f"pair = {which!r}", "the numbers of two samples", "give pair=(0, 1), or a name: pair='0-1'")
+        raise BadInput(
+            f"pair = {shown(which)}", "the numbers of two samples", "give pair=(0, 1), or a name: pair='0-1'"
+        )
     i, j = (whole(sample, "pair", least=0) for sample in which)
     return numbered(f"{j}-{i}" if f"{j}-{i}" in names else f"{i}-{j}", names, "pair")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import BadInput, UnknownName
+from ._errors import BadInput, UnknownName, shown
 from ._graph import Graph
 from ._noun import positive, real_array
 from ._task import Task, TaskSequence
@@ -29,10 +29,10 @@ def schedule(pieces: Iterable[tuple[float, Any]]) -> dict[str, Any]:
     given: list[Any] = list(pieces) if hasattr(pieces, "__iter__") else [pieces]
     do = 'give [(0, 1.0), (5, {"context": [0]})]'
     if any(not isinstance(piece, (list, tuple)) or len(piece) != 2 for piece in given):
-        raise BadInput(f"a schedule of {pieces!r}", "(time, gate) pairs", do)
+        raise BadInput(f"a schedule of {shown(pieces)}", "(time, gate) pairs", do)
     for begin, _ in given:
         if isinstance(begin, bool) or np.ndim(begin) > 0 or np.asarray(begin).dtype.kind not in "iuf":
-            raise BadInput(f"a schedule with a gate from {begin!r} on", "times that are numbers", do)
+            raise BadInput(f"a schedule with a gate from {shown(begin)} on", "times that are numbers", do)
     listed = [(float(begin), gate) for begin, gate in given]
     if listed and listed[0][0] != 0:
         listed = [(0.0, 0.0), *listed]
@@ -49,7 +49,7 @@ def of_nodes(gates: Any, drawn: Graph) -> dict[str, Any]:
     known = [name for name, _ in drawn.sizes]
     if not isinstance(given, Mapping):
         do = 'give node_gates={"h": {"context": [0]}}, or an array over samples in place of the rule'
-        raise BadInput(f"node_gates = {gates!r}", "{node: gate}", do)
+        raise BadInput(f"node_gates = {shown(gates)}", "{node: gate}", do)
     for name in given:
         if name not in known:
             raise UnknownName.among("node in node_gates", name, known)
@@ -62,7 +62,7 @@ def of_edges(gates: Any, drawn: Graph) -> tuple[Any, ...]:
     found: list[Any] = [None] * len(drawn.edges)
     if not isinstance(given, (Mapping, list, tuple)):
         do = 'give edge_gates={("x", "h"): {"context": [0]}}, or an array over samples in place of the rule'
-        raise BadInput(f"edge_gates = {gates!r}", "{edge: gate}", do)
+        raise BadInput(f"edge_gates = {shown(gates)}", "{edge: gate}", do)
     for key, gate in given.items() if isinstance(given, Mapping) else enumerate(given):
         numbers = [int(key)] if isinstance(key, (int, np.integer)) else _edges_named(key, drawn)
         for k in numbers:
@@ -89,7 +89,7 @@ def checked(gate: Any, where: str) -> Any:
         begins = real_array(gate["begins"], f"begins of the gate of {where}", ndim=1)
         if not isinstance(gate["gates"], (list, tuple)):
             raise BadInput(
-                f"gates of the schedule of {where}: {gate['gates']!r}",
+                f"gates of the schedule of {where}: {shown(gate['gates'])}",
                 "a list with one gate for each time",
                 "build it with festina.nets.Gated.schedule([(0, gate), (5, gate)])",
             )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import BadInput, UnknownName
+from ._errors import BadInput, UnknownName, shown
 from ._noun import is_traced, whole
 
 MOST_PATHS = 10_000  # more cannot be listed usefully; training and its theory never list them
@@ -184,7 +184,7 @@ def _checked_nodes(nodes: Any) -> tuple[tuple[str, Any], ...]:
     pairs = nodes.items() if isinstance(nodes, Mapping) else nodes if isinstance(nodes, (list, tuple)) else ()
     listed: list[Any] = [tuple(node) if isinstance(node, (list, tuple)) else () for node in pairs]
     if not listed or any(len(node) != 2 for node in listed):
-        raise BadInput(f"nodes = {nodes!r}", "{name: size} of every node", 'give nodes={"x": 3, "h": 8, "y": 2}')
+        raise BadInput(f"nodes = {shown(nodes)}", "{name: size} of every node", 'give nodes={"x": 3, "h": 8, "y": 2}')
     for name, size in listed:
         if not isinstance(name, str):
             do = f"give nodes={{{str(name)!r}: {size!r}, …}}, and the same text in edges and gates"
@@ -198,7 +198,7 @@ def _checked_nodes(nodes: Any) -> tuple[tuple[str, Any], ...]:
 def _checked_edges(edges: Any, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     listed = tuple(edges) if hasattr(edges, "__iter__") else ()
     if not listed or any(not isinstance(edge, (list, tuple)) or len(edge) != 2 for edge in listed):
-        raise BadInput(f"edges = {edges!r}", "a list of (source, target)", 'give edges=[("x", "h"), ("h", "y")]')
+        raise BadInput(f"edges = {shown(edges)}", "a list of (source, target)", 'give edges=[("x", "h"), ("h", "y")]')
     for edge in listed:
         for name in edge:
             if name not in names:

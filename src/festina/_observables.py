@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _kernel, _objective
+from . import _checks, _kernel, _objective
 from ._balance import imbalances
 from ._errors import BadInput, UnknownName
 from ._linalg import level_members
@@ -274,9 +274,9 @@ OBSERVABLES: dict[str, Observable] = {
 }  # fmt: skip
 
 
-def known_names(observe: str | Iterable[str], known: Iterable[str], kind: str) -> tuple[str, ...]:
+def known_names(observe: Any, known: Iterable[str], kind: str) -> tuple[str, ...]:
     """The names asked for, one or several, each of which must be known."""
-    names = (observe,) if isinstance(observe, str) else tuple(observe)
+    names = _checks.observables(observe)
     if not names:
         raise BadInput("observe is empty", "at least one observable", f"choose from: {', '.join(known)}")
     for name in names:
@@ -285,7 +285,7 @@ def known_names(observe: str | Iterable[str], known: Iterable[str], kind: str) -
     return names
 
 
-def checked_names(observe: str | Iterable[str] | None, setup: Setup) -> tuple[str, ...]:
+def checked_names(observe: Any, setup: Setup) -> tuple[str, ...]:
     """The observables asked for, refused with the reason where the setup lacks one."""
     if observe is None:
         return ("loss", "modes") if setup.net.linear else ("loss",)

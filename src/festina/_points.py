@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import BadInput
+from ._errors import BadInput, shown
 from ._noun import real_array
 
 ALL_PAIRS_UP_TO = 100  # inputs
@@ -141,10 +141,10 @@ def checked_pairs(pairs: Any, samples: int | None = None) -> np.ndarray:
     """Pairs of sample numbers (pair, 2), of so many samples if their number is known."""
     try:
         array = np.asarray(list(pairs))
-    except (TypeError, ValueError):
+    except Exception:  # lists of others raise what they like
         array = np.asarray(None)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise BadInput(f"pairs = {pairs!r}", "pairs of sample numbers", "give for example pairs=[(0, 1), (0, 2)]")
+        raise BadInput(f"pairs = {shown(pairs)}", "pairs of sample numbers", "give for example pairs=[(0, 1), (0, 2)]")
     for one, two in array:
         if min(one, two) < 0 or (samples is not None and max(one, two) >= samples):
             raise BadInput(

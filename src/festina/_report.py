@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from . import experiments
+from . import _checks, experiments
+from ._claim import Claim, Result
 from ._compiled import make_room
 from ._errors import BadInput, UnknownName
 from ._files import alone_in
 from ._netcdf import load_netcdf, netcdf_bytes
-from ._noun import whole
 from ._parts import parts_kept_in
 from ._references import formatted
 from ._report_files import KIND, check_file, read_report, write_report
@@ -36,61 +36,14 @@ from ._trajectory import Trajectory
 from ._version import __version__
 from .nets.gated import Gated
 
-SOURCES = ("paper", "festina")
 PARTS = "parts"  # the folder of what an unfinished run has trained
-
-
-@dataclasses.dataclass(frozen=True)
-class Claim:
-    """A statement with a measured and a required value.
-
-    `source` says whose claim it is; `expected` is false for a paper's claim that is known not to
-    reproduce, and then `reason` says why.
-    """
-
-    text: str
-    measured: float | str
-    required: str
-    holds: bool
-    source: str = "festina"
-    expected: bool = True
-    reason: str = ""
-    fitted: bool = False
-
-    def __post_init__(self):
-        if self.source not in SOURCES:
-            raise BadInput(f"source = {self.source!r}", f"one of {SOURCES}", "say whose claim it is")
-        if not self.expected and not self.reason:
-            raise BadInput(f"claim {self.text!r} is expected to fail", "a reason", "say why it does not reproduce")
-
-    @classmethod
-    def at_most(cls, text: str, measured: float, bound: float, **options: Any) -> Claim:
-        return cls(text, float(measured), f"<= {bound:g}", bool(measured <= bound), **options)
-
-    @classmethod
-    def at_least(cls, text: str, measured: float, bound: float, **options: Any) -> Claim:
-        return cls(text, float(measured), f">= {bound:g}", bool(measured >= bound), **options)
-
-    @classmethod
-    def between(cls, text: str, measured: float, low: float, high: float, **options: Any) -> Claim:
-        return cls(text, float(measured), f"{low:g} … {high:g}", bool(low <= measured <= high), **options)
-
-    @property
-    def as_expected(self) -> bool:
-        return self.holds == self.expected
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What an experiment's `run` returns: labelled data, the setups, the theories' trajectories."""
-
-    data: Any
-    setups: Mapping[str, Setup] = dataclasses.field(default_factory=dict)
-    theories: Mapping[str, Trajectory] = dataclasses.field(default_factory=dict)
 
 
 def preset_of(quick: bool, preset: str | None) -> str:
     """The name of a preset; `quick` is short for one of them."""
+    _checks.truth(quick, "quick")
+    if preset is not None:
+        _checks.text(preset, "preset")
     return preset or ("quick" if quick else "full")
 
 
@@ -101,10 +54,14 @@ class Experiment:
     name: str
     module: ModuleType
 
+    def __post_init__(self):
+        _checks.text(self.name, "name")
+        _checks.instance(self.module, "module", ModuleType, "use Experiment.named(name)")
+
     @classmethod
     def named(cls, name: str) -> Experiment:
-        if name not in experiments.__all__:
-            raise UnknownName.among("experiment", name, experiments.__all__)
+        """The experiment in the file of this name."""
+        _checks.choice(name, "experiment", experiments.__all__)
         return cls(name, importlib.import_module(f"festina.experiments.{name}"))
 
     @property
@@ -136,7 +93,9 @@ class Experiment:
         return full | self.presets[chosen]
 
     def with_parameters(self, quick: bool, preset: str | None, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """These parameters with some of them changed."""
         values = self.parameters(quick, preset)
+        changes = _checks.mapping(changes, "changes", "a dict {parameter: value}", "give changes={} for none")
         for name in changes:
             if name not in values:
                 raise UnknownName.among(f"parameter of {self.name}", name, values)
@@ -151,6 +110,14 @@ class Report:
     result: Result
     claims: tuple[Claim, ...]
     facts: Mapping[str, Any]
+
+    def __post_init__(self):
+        do = "use festina.run(name), or Report.load(folder)"
+        _checks.instance(self.experiment, "experiment", Experiment, do)
+        _checks.instance(self.result, "result", Result, do)
+        for claim in _checks.listed(self.claims, "claims", "a list of claims", do, empty=True):
+            _checks.instance(claim, "claims", Claim, do)
+        _checks.mapping(self.facts, "facts", "what report.json holds, a dict", do)
 
     @property
     def as_expected(self) -> bool:
@@ -187,7 +154,7 @@ class Report:
         All are made before the first is written, and report.json, which has checksums of them and of itself, is moved
         to its place last: what was there stays, until all of the new report is on disk.
         """
-        with alone_in(folder) as folder:
+        with alone_in(writable_folder(folder, "folder")) as folder:
             self.save_into(folder)
         return folder
 
@@ -209,12 +176,12 @@ class Report:
     @classmethod
     def load(cls, folder: str | Path) -> Report:
         """Read what `save` wrote, if it is as it was written."""
-        folder = Path(folder)
+        folder = _checks.path(folder, "folder")
         facts = read_report(folder / "report.json")
         try:
             claims = tuple(Claim(**claim) for claim in facts.pop("claims"))
             experiment = Experiment.named(facts["experiment"])
-        except TypeError as error:
+        except (TypeError, BadInput) as error:
             raise BadInput(
                 f"{folder / 'report.json'} has other claims than festina's ({error})", KIND, "run the experiment again"
             ) from None
@@ -251,7 +218,7 @@ def run(
     """
     if out is None:
         return run_into(None, name, quick=quick, preset=preset, seed=seed, **parameters)
-    with alone_in(out) as folder:
+    with alone_in(writable_folder(out, "out")) as folder:
         return run_into(folder, name, quick=quick, preset=preset, seed=seed, **parameters)
 
 
@@ -267,7 +234,7 @@ def run_into(
     """`run` into a folder that this run has for itself."""
     experiment = Experiment.named(name)
     values = experiment.with_parameters(quick, preset, parameters)
-    seed = whole(seed, "seed", least=0)
+    seed = _checks.seed(seed)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     began = time.perf_counter()
     make_room()  # many experiments in one process compile thousands of programs
@@ -303,6 +270,18 @@ def run_into(
 def clear_parts(folder: Path) -> None:
     """Remove what an unfinished run has trained, once its report is there."""
     shutil.rmtree(folder / PARTS, ignore_errors=True)
+
+
+def writable_folder(value: Any, argument: str) -> Path:
+    """The path of a folder that is there, or can be made; said before hours of work and not after."""
+    folder = _checks.path(value, argument)
+    try:
+        above = next(part for part in (folder, *folder.parents) if part.exists())
+    except OSError as error:  # a name that is too long
+        raise BadInput(f"{argument} = {str(folder)!r} ({error.strerror})", "a folder", "give another name") from None
+    if not above.is_dir():
+        raise BadInput(f"{argument} = {str(folder)!r}, and {above} is a file", "a folder", "give another name")
+    return folder
 
 
 def digest(name: str, parameters: Mapping[str, Any], seed: int) -> str:

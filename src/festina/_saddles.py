@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from . import _checks
 from ._errors import BadInput
 from ._linalg import NOTHING, SAME, Modes, input_defect
 from ._noun import is_traced, noun, real_array, static, whole
@@ -33,10 +34,7 @@ def saddles(task: Task, hidden: int | DeepLinear) -> Saddles:
     Deeper networks are another matter: with three layers or more zero is a saddle whose Hessian
     vanishes, so no index can be counted there.
     """
-    if not isinstance(task, Task):
-        raise BadInput(
-            f"task is {type(task).__name__}", "a Task", "build one with festina.tasks, or give setup.task of a Setup"
-        )
+    _checks.instance(task, "task", Task, "build one with festina.tasks, or give setup.task of a Setup")
     if is_traced(task):
         raise BadInput("a traced task", "concrete numbers", "call saddles outside jit, grad and vmap")
     units = _units(hidden)
@@ -95,6 +93,21 @@ class Saddles:
     inputs: tuple[str, ...] | None = static(default=None)
     features: tuple[str, ...] | None = static(default=None)
 
+    def __post_init__(self):
+        do = "use festina.saddles(task, hidden)"
+        _checks.instance(self.modes, "modes", Modes, do)
+        whole(self.hidden, "hidden")
+        count = len(_checks.listed(self.subsets, "subsets", "tuples of modes", do))
+        for subset in self.subsets:
+            for mode in _checks.listed(subset, "subsets", "tuples of modes", do, empty=True):
+                whole(mode, "subsets", least=0, most=len(self.modes.variances) - 1)
+        for name in ("losses", "indices", "family"):
+            if len(real_array(getattr(self, name), name, ndim=1)) != count:
+                raise BadInput(f"{name} of another length than subsets", f"{name} of {count} saddles", do)
+        for name, side in (("inputs", self.modes.right), ("features", self.modes.left)):
+            if getattr(self, name) is not None:
+                _checks.names(getattr(self, name), name, len(side))
+
     def __len__(self) -> int:
         return len(self.subsets)
 
@@ -142,8 +155,8 @@ class Saddles:
             raise BadInput(
                 f"position = {position}", f"a position from 0 to {len(self) - 1}", "look it up in saddles.subsets"
             )
-        subset = list(self.subsets[position])
-        gaussian = np.random.default_rng(whole(hidden_basis_seed, "hidden_basis_seed", least=0)).normal(
+        subset = list(self.subsets[int(position)])
+        gaussian = np.random.default_rng(_checks.seed(hidden_basis_seed, "hidden_basis_seed")).normal(
             size=(self.hidden, len(subset))
         )
         layer = np.linalg.qr(gaussian)[0] * np.sqrt(self.modes.targets()[subset])

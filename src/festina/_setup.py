@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ._errors import BadInput, UnknownName
+from . import _checks
+from ._errors import BadInput, UnknownName, shown
 from ._linalg import Modes, modes_at
 from ._noun import is_traced, noun, positive, real_array, static, whole
 from ._precision import as_its_weights, in_double
@@ -67,6 +68,7 @@ class Net(abc.ABC):
 
     def at_time(self, time: float) -> Net:
         """The net from one of its switches on."""
+        positive(time, "time", zero=True)
         return self
 
     def fits(self, tasks: Sequence[Task]) -> None:  # noqa: B027, most nets refuse nothing
@@ -165,12 +167,13 @@ class Setup:
         for argument, (value, kind) in kinds.items():
             if not isinstance(value, kind):
                 raise BadInput(
-                    f"{argument} is {value!r}",
+                    f"{argument} is {shown(value)}",
                     f"a {argument.capitalize()}",
                     f"build one with festina.{argument}s, for example festina.{_EXAMPLES[argument]}",
                 )
-        if precision not in PRECISIONS:
-            raise BadInput(f"precision = {precision!r}", f"one of {PRECISIONS}", "use 'float64' unless speed matters")
+        if not isinstance(precision, str) or precision not in PRECISIONS:
+            seen, do = f"precision = {shown(precision)}", "use 'float64' unless speed matters"
+            raise BadInput(seen, f"one of {PRECISIONS}", do)
         grid = _grid(task, rule, times, until, points, spacing, every)
         values = dict(task=task, net=net, init=init, rule=rule, requested_times=grid, precision=precision)
         for name, value in values.items():
@@ -205,7 +208,7 @@ class Setup:
 
     def weights(self, seed: Any = 0) -> Weights:
         """The initial weights that seed draws, in float64."""
-        return self._remembered("weights", seed, self._draw)
+        return self._remembered("weights", _checks.seed(seed), self._draw)
 
     def _draw(self, seed: Any) -> Weights:
         if not self.init.random:
@@ -229,7 +232,7 @@ class Setup:
 
     def modes(self, seed: Any = 0) -> Modes:
         """The task's modes, in the basis of each degenerate subspace that fits the start."""
-        return self._remembered("modes", seed, self._find_modes)
+        return self._remembered("modes", _checks.seed(seed), self._find_modes)
 
     def _find_modes(self, seed: Any) -> Modes:
         if not self.net.linear:
@@ -282,8 +285,8 @@ def draws(init: Init, net: Net, task: Task, seeds: Any) -> Weights:
 
 
 def _grid(task, rule, times, until, points, spacing, every) -> Any:
-    if spacing not in (None, *SPACINGS):
-        raise BadInput(f"spacing = {spacing!r}", f"one of {SPACINGS}", "use 'linear' or 'log'")
+    if spacing is not None and not (isinstance(spacing, str) and spacing in SPACINGS):
+        raise BadInput(f"spacing = {shown(spacing)}", f"one of {SPACINGS}", "use 'linear' or 'log'")
     if times is not None:
         if not (points is None and spacing is None and every is None):
             raise BadInput("times together with points, spacing or every", "one description of the grid", "keep one")
@@ -342,7 +345,7 @@ def _checked_times(times: Any, until: float | None) -> Any:
 def concrete(setup: Any, verb: str) -> None:
     """Refuse what is not a setup, and one whose numbers are not known."""
     if not isinstance(setup, Setup):
-        raise BadInput(f"setup is {setup!r}", "a Setup", "build one with festina.Setup(task, net, init)")
+        raise BadInput(f"setup is {shown(setup)}", "a Setup", "build one with festina.Setup(task, net, init)")
     if is_traced(setup):
         do = f"call {verb} outside jit, grad and vmap; a theory's constants and states work inside"
         raise BadInput("a traced setup", "concrete numbers", do)
@@ -350,13 +353,13 @@ def concrete(setup: Any, verb: str) -> None:
 
 def layer_shapes(d_in: int, hidden: Sequence[int], d_out: int) -> tuple[tuple[int, int], ...]:
     """(out, in) of every layer of a chain."""
-    sizes = (d_in, *hidden, d_out)
+    sizes = (whole(d_in, "d_in"), *hidden, whole(d_out, "d_out"))
     return tuple((sizes[i + 1], sizes[i]) for i in range(len(sizes) - 1))
 
 
 def widths(hidden: int | Sequence[int], argument: str = "hidden") -> tuple[int, ...]:
     """`hidden` as a tuple of positive widths; an int is one hidden layer."""
-    if isinstance(hidden, (str, bytes)) or not (isinstance(hidden, (int, np.integer)) or hasattr(hidden, "__iter__")):
-        raise BadInput(f"{argument} = {hidden!r}", "a width, or a tuple of widths", f"give {argument}=32 or (32, 32)")
-    listed = (hidden,) if isinstance(hidden, (int, np.integer)) else tuple(hidden)
-    return tuple(whole(width, argument) for width in listed)
+    if isinstance(hidden, (int, np.integer)):
+        return (whole(hidden, argument),)
+    needed, do = "a width, or a tuple of widths", f"give {argument}=32 or (32, 32)"
+    return tuple(whole(width, argument) for width in _checks.listed(hidden, argument, needed, do, empty=True))

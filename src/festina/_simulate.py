@@ -13,11 +13,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import _run, _sequence
+from . import _checks, _run, _sequence
 from ._bound import Bound
-from ._errors import BadInput, Diverged
+from ._errors import Diverged
 from ._linalg import modes_at
-from ._noun import whole
 from ._observables import OBSERVABLES, View, checked_names, compared, view_of
 from ._points import Points, said_of
 from ._precision import at_once, to_numpy
@@ -60,7 +59,7 @@ def simulate(
     `Diverged` with the step, the loss and an estimate of the largest stable rate.
     """
     concrete(setup, "simulate")
-    seeds = _seed_list(seeds)
+    seeds, progress = _checks.seeds(seeds), _checks.truth_or_none(progress, "progress")
     if isinstance(setup.task, TaskSequence) or setup.net.switches:
         compared(setup, (), pairs)  # no observable of pairs outlasts a change of task or net
         return _sequence.trained(setup, observe, functools.partial(train, seeds=seeds, progress=progress))
@@ -92,15 +91,6 @@ def train(
     if run.failure is not None:
         raise _diverged(setup, seeds, run.failure, trajectory, before)
     return trajectory, after
-
-
-def _seed_list(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    if isinstance(seeds, (int, np.integer)):
-        return tuple(range(whole(seeds, "seeds")))
-    listed = () if isinstance(seeds, str) or not hasattr(seeds, "__iter__") else tuple(seeds)
-    if not listed:
-        raise BadInput(f"seeds = {seeds!r}", "how many seeds, or a list of them", "give seeds=16 or seeds=[3, 4]")
-    return tuple(whole(seed, "seeds", least=0) for seed in listed)
 
 
 def _prepared(

@@ -18,9 +18,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import _dense, _sequence, theories
-from ._errors import BadInput, NoTheory, UnknownName
-from ._noun import whole
+from . import _checks, _dense, _sequence, theories
+from ._errors import BadInput, NoTheory, UnknownName, shown
 from ._observables import OBSERVABLES, compared, view_of
 from ._points import Points, said_of
 from ._precision import in_double, to_numpy
@@ -81,7 +80,11 @@ class Covering(SequenceOfEntries):
     """Every theory with each assumption, measured on one setup; best first."""
 
     def __init__(self, entries: Iterable[Coverage]):
-        self.entries = tuple(sorted(entries, key=Coverage.rank))
+        do = "use festina.covering(setup)"
+        listed = _checks.listed(entries, "entries", "what covering has measured of each theory", do, empty=True)
+        for entry in listed:
+            _checks.instance(entry, "entries", Coverage, do)
+        self.entries = tuple(sorted(listed, key=Coverage.rank))
 
     def __getitem__(self, index):
         if isinstance(index, str):
@@ -89,7 +92,7 @@ class Covering(SequenceOfEntries):
             if index not in named:
                 raise UnknownName.among("theory", index, named)
             return named[index]
-        return self.entries[index]
+        return _checks.entry(self.entries, index, "index")
 
     def __iter__(self) -> Iterator[Coverage]:
         return iter(self.entries)
@@ -122,6 +125,7 @@ def covering(setup: Setup, *, seed: int = 0) -> Covering:
     that is measured; `solve` measures the others where the one before has ended.
     """
     concrete(setup, "covering")
+    seed = _checks.seed(seed)
     if isinstance(setup.task, TaskSequence) or setup.net.switches:
         setup = _sequence.stages(setup)[0].setup
     return Covering(_certified(_measured(member(), setup, seed), setup, seed) for member in members().values())
@@ -146,8 +150,8 @@ def solve(
         strict: refuse a theory whose assumptions fail; if false, go on and say so in `provenance`.
     """
     concrete(setup, "solve")
-    seed = whole(seed, "seed", least=0)
-    asked = (observe,) if isinstance(observe, str) else tuple(observe or ())
+    seed, strict = _checks.seed(seed), _checks.truth(strict, "strict")
+    asked = _checks.observables(observe) or ()
     if isinstance(setup.task, TaskSequence) or setup.net.switches:
         compared(setup, (), pairs)  # no observable of pairs outlasts a change of task or net
         return _sequence.solved(
@@ -286,14 +290,14 @@ def _best(setup: Setup, seed: int, carried: Any) -> Coverage | None:
 def _instance(theory: Any) -> Theory:
     if isinstance(theory, Theory):
         return theory
-    if isinstance(theory, type) and issubclass(theory, Theory):
+    if isinstance(theory, type) and issubclass(theory, Theory) and not theory.__abstractmethods__:
         return theory()
     if isinstance(theory, str):
         known = members()
         if theory not in known:
             raise UnknownName.among("theory", theory, known)
         return known[theory]()
-    raise BadInput(f"theory = {theory!r}", "a name, a Theory class or an instance", "see festina.theories")
+    raise BadInput(f"theory = {shown(theory)}", "a name, a Theory class or an instance", "see festina.theories")
 
 
 def coverage(setup: Setup, theory: Any, *, seed: int = 0) -> Coverage:

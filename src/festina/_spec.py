@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import inits, nets, rules, tasks
-from ._errors import BadInput, UnknownName
+from . import _checks, inits, nets, rules, tasks
+from ._errors import BadInput, UnknownName, shown
 from ._noun import is_traced, positive, real_array
 from ._setup import Setup, Task, TaskSequence
 
@@ -36,7 +36,7 @@ def from_spec(spec: Any) -> Setup:
     """The setup that `to_spec` described."""
     if not isinstance(spec, dict) or spec.get("festina_setup") != FORMAT:
         raise BadInput(
-            f"a description with festina_setup = {spec.get('festina_setup') if isinstance(spec, dict) else spec!r}",
+            f"a text with festina_setup = {shown(spec.get('festina_setup') if isinstance(spec, dict) else spec)}",
             f"festina_setup = {FORMAT}",
             "write the file with Setup.to_json of this version",
         )
@@ -56,8 +56,8 @@ def to_json(setup: Setup) -> str:
 
 def from_json(text: str) -> Setup:
     try:
-        spec = json.loads(text)
-    except (json.JSONDecodeError, TypeError, RecursionError) as error:
+        spec = json.loads(_checks.text(text, "text"))
+    except (json.JSONDecodeError, RecursionError) as error:
         raise BadInput(f"text that is not JSON: {error}", "JSON written by Setup.to_json", "check the file") from None
     return from_spec(spec)
 
@@ -114,7 +114,7 @@ def _named(spec: Any, kind: str) -> tuple[str, dict[str, Any]]:
         name, arguments = next(iter(spec.items()))
         if isinstance(arguments, dict):
             return name, arguments
-    raise BadInput(f"{kind} described by {str(spec)[:60]}", '{"Name": {…arguments…}}', "see Setup.to_json")
+    raise BadInput(f"{kind} described by {shown(spec)}", '{"Name": {…arguments…}}', "see Setup.to_json")
 
 
 def _call(make: Any, arguments: dict[str, Any], what: str) -> Any:

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from . import _checks
 from ._errors import BadInput
 from ._linalg import Modes, modes_at
-from ._noun import is_traced, noun, static
+from ._noun import is_traced, noun, settle, static
 
 Matrix = Float[Array, "out in"] | Float[np.ndarray, "out in"]
 T = TypeVar("T")
@@ -41,6 +42,34 @@ class Task:
     inputs: tuple[str, ...] | None = static(default=None)
     features: tuple[str, ...] | None = static(default=None)
     recipe: tuple[str, str] | None = static(default=None)
+
+    def __post_init__(self):
+        ranks = {"cov_yx": 2, "cov_x": 2, "x": 2, "y": 2, "power": 0, "stated_spectrum": 1, "stated_vectors": 2}
+        for name, rank in ranks.items():
+            value = getattr(self, name)
+            if value is not None or name.startswith("cov"):
+                settle(self, **{name: _held(value, name, rank)})
+        if self.labels is not None:
+            needed, do = "a dict with one number per sample for every label", 'give labels={"context": [0, 0, 1, 1]}'
+            labels = _checks.mapping(self.labels, "labels", needed, do)
+            settle(self, labels={name: _held(value, f"labels[{name!r}]", 1) for name, value in labels.items()})
+        d_out, d_in = self.cov_yx.shape
+        counts = {"items": self.samples, "inputs": None, "features": d_out}  # x of a gated task has other columns
+        for name, count in counts.items():
+            if getattr(self, name) is not None:
+                settle(self, **{name: _checks.names(getattr(self, name), name, count)})
+        if self.recipe is not None:
+            needed = "the name of a function of festina.tasks and its arguments as JSON"
+            parts = _checks.listed(self.recipe, "recipe", needed, "leave recipe out")
+            settle(self, recipe=tuple(_checks.text(part, "recipe") for part in parts))
+        if self.x is None and self.y is not None:
+            raise BadInput("y without x", "samples of both, or of neither", "give x beside y")
+        if np.shape(self.cov_x) != (d_in, d_in):
+            raise BadInput(f"cov_x has shape {np.shape(self.cov_x)}", f"{d_in, d_in}, to match cov_yx", "check cov_x")
+        if self.y is not None and len(self.y) != self.samples:
+            raise BadInput(
+                f"y has {len(self.y)} rows, and x {self.samples}", "one row for every sample", "check x and y"
+            )
 
     @property
     def d_in(self) -> int:
@@ -87,6 +116,14 @@ class Task:
     def __repr__(self) -> str:
         size = "moments only" if self.samples is None else f"{self.samples} samples"
         return f"Task({self.recipe[0] if self.recipe else 'own data'}: {self.d_in} → {self.d_out}, {size})"
+
+
+def _held(value: Any, name: str, rank: int) -> Any:
+    """Numbers of a task, kept as they are where they have been checked before, or are traced."""
+    if is_traced(value):
+        return value
+    passed = isinstance(value, np.ndarray) and value.dtype == np.float64 and not value.flags.writeable
+    return value if passed and value.ndim == rank else _checks.real_array(value, name, ndim=rank)
 
 
 def _best_map(cov_yx: Any, cov_x: Any) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import BadInput, UnknownName
+from . import _checks
+from ._errors import BadInput, UnknownName, shown
 from ._netcdf import load_netcdf, save_netcdf
 
 FORMAT = "festina trajectory 1"
@@ -32,12 +33,15 @@ class Trajectory(Mapping):
         provenance: Mapping[str, Any] | None = None,
         coordinates: Mapping[str, Any] | None = None,
     ):
-        self.times = np.asarray(times)
-        self.source = source
-        self.axes = dict(axes)
-        self._provenance = dict(provenance or {})
-        self.coordinates = {name: np.asarray(value) for name, value in (coordinates or {}).items()}
-        self._values: dict[str, Any] = dict(values)  # arrays, or functions that make them
+        _checks.real_array(times, "times", ndim=1)
+        self.times = _checks.number_array(times, "times")
+        self.source = _checks.text(source, "source")
+        facts = "a dict {name: fact}", 'give provenance={"note": "…"}, or leave it out'
+        self._provenance = {} if provenance is None else _checks.mapping(provenance, "provenance", *facts)
+        self.coordinates = _checked_coordinates(coordinates)
+        # Arrays, or functions that make them.
+        self._values: dict[str, Any] = _checked_values(values)
+        self.axes = _checked_axes(axes, self._values, len(self.times))
         self.end_weights: Any = None  # a function that gives the layers at the last time, where they are known
         self.end_error: Any = None  # a function that gives the shift of these layers by the error of a theory
 
@@ -63,7 +67,7 @@ class Trajectory(Mapping):
         return value() if callable(value) else value
 
     def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self._values:
+        if not isinstance(name, str) or name not in self._values:
             raise UnknownName.among(f"observable of this trajectory (from {self.source})", name, self._values)
         if callable(self._values[name]):
             self._values[name] = self._values[name]()
@@ -74,7 +78,7 @@ class Trajectory(Mapping):
     __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._values  # Mapping would compute the observable to answer
+        return isinstance(name, str) and name in self._values  # Mapping would compute the observable to answer
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -109,15 +113,12 @@ class Trajectory(Mapping):
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
         """Read what `save` wrote, if it is as it was written."""
+        path = _checks.path(path, "path")
         data = load_netcdf(path, FORMAT)
         try:
             times, source, provenance = data["time"].values, data.attrs["source"], json.loads(data.attrs["provenance"])
-        except (
-            KeyError,
-            TypeError,
-            ValueError,
-            RecursionError,
-        ) as error:  # another program's file, or an old damaged one
+        # Another program's file, or an old damaged one.
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise BadInput(
                 f"{path} lacks times, source or provenance ({error})", f"all that {FORMAT} has", "save it again"
             ) from None
@@ -130,3 +131,49 @@ class Trajectory(Mapping):
             provenance,
             coordinates,
         )
+
+
+def _checked_values(values: Any) -> dict[str, Any]:
+    """Numbers or truth values by name; NaN is kept, for what has no value at some time says so by it."""
+    known = _checks.mapping(values, "values", "observables by name", 'give values={"loss": losses}')
+    return {
+        name: value if callable(value) else _checks.number_array(value, f"values[{name!r}]")
+        for name, value in known.items()
+    }
+
+
+def _checked_coordinates(coordinates: Any) -> dict[str, np.ndarray]:
+    """The names of the entries of an axis: numbers or texts, one after the other."""
+    if coordinates is None:
+        return {}
+    do = 'give coordinates={"layer": ["first", "second"]}'
+    known = _checks.mapping(coordinates, "coordinates", "a list of names for axes", do)
+    found = {}
+    for axis, value in known.items():
+        listed = _checks.listed(value, f"coordinates[{axis!r}]", "a list of names", do, empty=True)
+        if not all(isinstance(entry, (str, int, float, np.generic)) for entry in listed):
+            raise BadInput(f"coordinates[{axis!r}] = {shown(value)}", "a list of texts or numbers", do)
+        found[axis] = np.asarray(value if isinstance(value, np.ndarray) else listed)
+    return found
+
+
+def _checked_axes(axes: Any, values: Mapping[str, Any], times: int) -> dict[str, tuple[str, ...]]:
+    """The axes of every observable, as many as it has dimensions; `time` is one of the lengths of the grid."""
+    do = 'give axes={"loss": ("time",)}'
+    known = {
+        name: _checks.names(one, f"axes[{name!r}]")
+        for name, one in _checks.mapping(axes, "axes", "the names of the axes of every observable", do).items()
+    }
+    for name, value in values.items():
+        if name not in known:
+            raise BadInput(f"axes without {name!r}", "the names of the axes of every observable in values", do)
+        if callable(value):
+            continue
+        sizes = dict(zip(known[name], value.shape, strict=False))
+        if len(known[name]) != value.ndim or sizes.get("time", times) != times:
+            raise BadInput(
+                f"values[{name!r}] of shape {value.shape}, axes {known[name]} and {times} times",
+                "a name in axes for each dimension, and one entry of values for each of the times",
+                f"match values[{name!r}], axes[{name!r}] and times",
+            )
+    return known

@@ -27,6 +27,7 @@ import numpy as np
 from jax.scipy.special import ndtr, ndtri
 
 from . import _pair
+from ._checks import matching
 from ._errors import BadInput
 from ._noun import is_traced, real_array
 from ._precision import in_double
@@ -58,20 +59,26 @@ class Law(NamedTuple):
     spread: Any
     scale: Any  # B
 
-    @in_double
     def cdf(self, distance: Any) -> Any:
         """P(H∞ < distance); 0 for distances of 0 and below, which none has."""
+        return self._cdf(matching({"distance": distance, "the law": self.scale})["distance"])
+
+    @in_double
+    def _cdf(self, distance: Any) -> Any:
         distance = jnp.asarray(distance, float)
         some = jnp.where(distance <= 0, 1.0, distance)
         return jnp.where(distance <= 0, 0.0, ndtr((some - self.scale**2 / some - self.mean) / self.spread))
 
-    @in_double
     def quantile(self, share: Any) -> Any:
         """The distance below which this share of the draws ends; share ½ is the median, and 1 has no bound."""
-        share = real_array(share, "share")
+        share = matching({"share": share, "the law": self.scale})["share"]
         if not is_traced(share) and not np.all((share >= 0) & (share <= 1)):
             worst = share.flat[np.argmax(np.abs(share - 0.5))]
             raise BadInput(f"share = {worst:g}", "0 <= share <= 1", "give a share of the draws, for example 0.9")
+        return self._quantile(share)
+
+    @in_double
+    def _quantile(self, share: Any) -> Any:
         return settled(self.mean + self.spread * ndtri(jnp.asarray(share, float)), self.scale)
 
 
@@ -275,16 +282,9 @@ def checked(numbers: dict[str, Any], shown: Mapping[str, str] = MappingProxyType
     `shown` are the names that a user knows them by, where they are others.
     """
     words = {name: shown.get(name, name) for name in numbers}
-    numbers = {name: real_array(value, words[name]) for name, value in numbers.items()}
-    shapes = {words[name]: np.shape(value) for name, value in numbers.items()}
-    try:
-        np.broadcast_shapes(*shapes.values())
-    except ValueError:
-        raise BadInput(
-            f"arrays that do not match: {', '.join(f'{name} {shape}' for name, shape in shapes.items() if shape)}",
-            "numbers, or arrays that broadcast against each other",
-            "give one entry for every pair, in the same order; time is not an axis of the start",
-        ) from None
+    do = "give one entry for every pair, in the same order; time is not an axis of the start"
+    known = matching({words[name]: value for name, value in numbers.items()}, do=do)
+    numbers = dict(zip(numbers, known.values(), strict=True))
     known = {name: value for name, value in numbers.items() if not is_traced(value)}
     for name, value in known.items():
         least = ">=" if name in _MAY_VANISH else ">"

@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ._errors import BadInput, UnknownName
+from . import _checks
+from ._errors import BadInput, shown
 from ._linalg import NOTHING
-from ._noun import is_traced, noun, positive, real_array, static
+from ._noun import is_traced, noun, positive, real_array, settle, static
 from ._race_start import decoupled
 from ._setup import Init, Net, Task
 from ._starts import (
@@ -105,8 +106,7 @@ class Balanced(Init):
                 f"scale = {np.min(scale):g}", "singular values >= 0", "give sizes; the signs are in the random vectors"
             )
         object.__setattr__(self, "scale", scale)
-        if not isinstance(self.aligned, bool):
-            raise BadInput(f"aligned = {self.aligned!r}", "True or False", "say whether to use the task's modes")
+        settle(self, aligned=_checks.truth(self.aligned, "aligned", "say whether to use the task's modes"))
 
     def draw(self, key, net, task):
         hidden = two_layer_width(self, net, task)
@@ -148,7 +148,7 @@ class ZeroBalanced(Init):
     scale: Any
 
     def __post_init__(self):
-        positive(self.scale, "scale")
+        settle(self, scale=positive(self.scale, "scale"))
 
     def draw(self, key, net, task):
         shapes = chain_shapes(self, net, task)
@@ -199,9 +199,7 @@ class Xavier(Init):
     law: str = static(default="normal")
 
     def __post_init__(self):
-        positive(self.gain, "gain")
-        if self.law not in ("normal", "uniform"):
-            raise UnknownName.among("law", self.law, ("normal", "uniform"))
+        settle(self, gain=positive(self.gain, "gain"), law=_checks.choice(self.law, "law", ("normal", "uniform")))
 
     def draw(self, key, net, task):
         def layer(k, shape):
@@ -225,10 +223,12 @@ class Orthogonal(Init):
     determinant: str | None = static(default=None)
 
     def __post_init__(self):
-        positive(self.gain, "gain")
-        if self.determinant not in (None, "same", "opposite"):
+        settle(self, gain=positive(self.gain, "gain"))
+        if self.determinant is not None and not (
+            isinstance(self.determinant, str) and self.determinant in ("same", "opposite")
+        ):
             raise BadInput(
-                f"determinant = {self.determinant!r}",
+                f"determinant = {shown(self.determinant)}",
                 "None, 'same' or 'opposite'",
                 "say how the sign of the map's determinant compares with that of the target",
             )
@@ -284,8 +284,7 @@ class SingleNeuron(Init):
     delta: Any
 
     def __post_init__(self):
-        positive(self.scale, "scale")
-        real_array(self.delta, "delta", ndim=0)
+        settle(self, scale=positive(self.scale, "scale"), delta=_checks.number(self.delta, "delta"))
 
     def draw(self, key, net, task):
         incoming, outgoing = shapes_around_hidden(self, net, task)
@@ -309,8 +308,7 @@ class Mirrored(Init):
     last: Any
 
     def __post_init__(self):
-        positive(self.first, "first")
-        positive(self.last, "last")
+        settle(self, first=positive(self.first, "first"), last=positive(self.last, "last"))
 
     def draw(self, key, net, task):
         (hidden, d_in), (d_out, _) = shapes_around_hidden(self, net, task)
@@ -353,7 +351,7 @@ class Given(Init):
     random: ClassVar[bool] = False
 
     def __post_init__(self):
-        if not isinstance(self.weights, (list, tuple)):
+        if not isinstance(self.weights, (list, tuple)) or not self.weights:
             raise BadInput(
                 f"weights is {type(self.weights).__name__}", "a list of layers", "give [W1, W2, …], (out, in) each"
             )

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from ._errors import BadInput
-from ._noun import noun, positive, static, whole
+from ._noun import is_traced, noun, positive, settle, static, whole
 from ._setup import Discrete, Rule
 
 __all__ = ["SGD", "Adam", "GradientDescent", "GradientFlow"]
@@ -30,8 +30,7 @@ class GradientFlow(Rule):
     atol: Any = 1e-14
 
     def __post_init__(self):
-        positive(self.rtol, "rtol")
-        positive(self.atol, "atol")
+        settle(self, rtol=positive(self.rtol, "rtol"), atol=positive(self.atol, "atol"))
 
     def on_clock(self, times: Any) -> Any:
         return times
@@ -44,7 +43,7 @@ class GradientDescent(Discrete):
     lr: Any
 
     def __post_init__(self):
-        positive(self.lr, "lr")
+        settle(self, lr=positive(self.lr, "lr"))
 
     def step(self, gradient, weights, state):
         loss, slope = gradient(weights, None)
@@ -63,8 +62,7 @@ class SGD(Discrete):
     full_batch: ClassVar[bool] = False
 
     def __post_init__(self):
-        positive(self.lr, "lr")
-        whole(self.batch, "batch")
+        settle(self, lr=positive(self.lr, "lr"), batch=whole(self.batch, "batch"))
 
     def start(self, weights, samples, key):
         return _first_order(self.batch, samples, key)
@@ -114,13 +112,13 @@ class Adam(Discrete):
     follows_gradient: ClassVar[bool] = False
 
     def __post_init__(self):
-        positive(self.lr, "lr")
-        positive(self.epsilon, "epsilon")
+        settle(self, lr=positive(self.lr, "lr"), epsilon=positive(self.epsilon, "epsilon"))
         for name in ("beta1", "beta2"):
-            if positive(getattr(self, name), name, zero=True) >= 1:
+            settle(self, **{name: positive(getattr(self, name), name, zero=True)})
+            if not is_traced(getattr(self, name)) and getattr(self, name) >= 1:
                 raise BadInput(f"{name} = {getattr(self, name)}", f"0 <= {name} < 1", f"lower {name}")
         if self.batch is not None:
-            whole(self.batch, "batch")
+            settle(self, batch=whole(self.batch, "batch"))
 
     @property
     def full_batch(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]

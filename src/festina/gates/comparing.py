@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import _checks
 from .._contest import time_to
-from .._errors import BadInput
+from .._errors import BadInput, shown
 from .._linalg import FAINT, ROUNDING
 from .._noun import real_array, whole
 from .._setup import Task
@@ -51,8 +52,8 @@ def compare(
     """
     import xarray
 
-    twins = _named({"candidate": candidates} if isinstance(candidates, Trajectory) else candidates)
-    _named({"reference": reference})
+    twins = _named({"candidate": candidates} if isinstance(candidates, Trajectory) else candidates, "candidates")
+    _named({"reference": reference}, "reference")
     for name, twin in twins.items():
         _check_twin(name, twin, reference)
     times, loss = reference.times, _by_seed(reference, "loss")
@@ -91,7 +92,7 @@ def learning_times(trained: Mapping[str, Trajectory] | Trajectory, fractions: An
     """
     import xarray
 
-    named = _named({"candidate": trained} if isinstance(trained, Trajectory) else trained)
+    named = _named({"candidate": trained} if isinstance(trained, Trajectory) else trained, "trained")
     levels = np.atleast_1d(real_array(fractions, "fractions", ndim=(0, 1)))
     if not len(levels) or (levels <= 0).any() or (levels >= 1).any():
         raise BadInput(f"fractions = {fractions}", "shares of the first loss between 0 and 1", "give (0.5, 0.1, 0.01)")
@@ -160,6 +161,7 @@ def geometry(h: Any, other: Any, *, similarity: bool = False) -> Any:
     products hhᵀ (…, sample, sample). Turning, moving and scaling a representation leave it as it is. Leading axes are
     kept; NaN where a representation has all samples equally far apart.
     """
+    similarity = _checks.truth(similarity, "similarity")
     pair = [_contrasts(_products(value, name, similarity)) for name, value in (("h", h), ("other", other))]
     leading = [part.shape[:-1] for part in pair]
     if pair[0].shape[-1] != pair[1].shape[-1] or (all(leading) and leading[0] != leading[1]):
@@ -192,7 +194,7 @@ def scaling(h: Any, dimensions: int = 2, *, similarity: bool = False) -> np.ndar
     start, and needs no seed. Signs are fixed: the largest entry of each dimension is positive. To compare two layouts
     lay one onto the other with `aligned`.
     """
-    products = _products(h, "h", similarity)
+    products = _products(h, "h", _checks.truth(similarity, "similarity"))
     if whole(dimensions, "dimensions") > products.shape[-1]:
         raise BadInput(
             f"dimensions = {dimensions} for {products.shape[-1]} samples",
@@ -213,7 +215,7 @@ def aligned(points: Any, onto: Any, *, scale: bool = False) -> np.ndarray:
 
     With `scale` they may also grow or shrink. Leading axes are kept, and those of `onto` may be fewer.
     """
-    own, other = real_array(points, "points"), real_array(onto, "onto")
+    own, other, scale = real_array(points, "points"), real_array(onto, "onto"), _checks.truth(scale, "scale")
     if min(own.ndim, other.ndim) < 2 or own.shape[-2:] != other.shape[-2:]:
         raise BadInput(
             f"points of shape {own.shape} and onto of shape {other.shape}",
@@ -233,7 +235,7 @@ def aligned(points: Any, onto: Any, *, scale: bool = False) -> np.ndarray:
 def _products(h: Any, name: str, similarity: bool) -> np.ndarray:
     """hhᵀ (…, sample, sample) of activity around its mean over samples."""
     array = real_array(h, name)
-    if array.ndim < 2 or (similarity and array.shape[-1] != array.shape[-2]):
+    if array.ndim < 2 or 0 in array.shape or (similarity and array.shape[-1] != array.shape[-2]):
         raise BadInput(
             f"{name} has shape {array.shape}",
             f"(…, sample, {'sample' if similarity else 'unit'})",
@@ -280,18 +282,22 @@ def _recorded(times: np.ndarray, at: Any) -> np.ndarray:
     return np.unique(np.abs(times - wanted[:, None]).argmin(axis=1))
 
 
-def _named(trained: Any) -> dict[str, Trajectory]:
+def _named(trained: Any, argument: str) -> dict[str, Trajectory]:
     """Trajectories by name, each of which has a loss."""
     if not isinstance(trained, Mapping) or isinstance(trained, Trajectory) or not trained:
         raise BadInput(
-            f"candidates are {'empty' if isinstance(trained, Mapping) else type(trained).__name__}",
+            f"{argument} are {'empty' if isinstance(trained, Mapping) else type(trained).__name__}",
             "trajectories by name",
             'give {"two contexts": simulate(setup)}',
         )
     for name, value in trained.items():
         if not isinstance(value, Trajectory) or "loss" not in value:
             what = f"has {', '.join(value)}" if isinstance(value, Trajectory) else f"is {type(value).__name__}"
-            raise BadInput(f"{name!r} {what}", "a Trajectory with the loss", 'simulate(setup, observe=["loss", …])')
+            raise BadInput(
+                f"{argument}: {shown(name)} {what}",
+                "a Trajectory with the loss",
+                'simulate(setup, observe=["loss", …])',
+            )
     return {str(name): value for name, value in trained.items()}
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog, nnls
 
-from .._errors import BadInput
+from .._checks import truth
+from .._errors import BadInput, shown
 from .._noun import real_array, whole
 from .._setup import Task
 
@@ -109,10 +110,11 @@ def _inputs(task: Any, bias: Any) -> tuple[np.ndarray, np.ndarray]:
 
     The centre is a median among the values themselves: moved by it, whole numbers stay whole.
     """
-    if not isinstance(bias, (bool, np.bool_)):
-        raise BadInput(f"bias = {bias!r}", "True or False", "say whether the unit has a bias")
+    bias = truth(bias, "bias", "say whether the unit has a bias")
     if not isinstance(task, Task) or task.x is None:
-        raise BadInput(f"{task!r}, without samples", "a task with samples", "build one: tasks.from_arrays(x, y)")
+        raise BadInput(
+            f"task = {shown(task)}, without samples", "a task with samples", "build one: tasks.from_arrays(x, y)"
+        )
     x = np.asarray(task.x, dtype=float)
     if not bias:
         return x, np.zeros(x.shape[1])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _checks
 from .._errors import BadInput, UnknownName
 from .._noun import positive, whole
 from .._setup import Setup, Task
@@ -47,11 +48,10 @@ def find(
 
     What is found is a sequence of gates; `find(trained).net(width=100)` is the gated net that has them.
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise UnknownName.among("method", method, METHODS)
-    by, starts = METHODS[method]
+    by, starts = METHODS[_checks.choice(method, "method", METHODS)]
     starts = starts if n_init is None else whole(n_init, "n_init")
-    if whole(seed, "seed", least=0) >= 2**32:
+    seed = _checks.seed(seed)
+    if seed >= 2**32:
         raise BadInput(f"seed = {seed}", "a seed of k-means, below 2³²", "give a smaller one")
     if positive(learned, "learned") > 1:
         raise BadInput(f"learned = {learned}", "a share of the first loss, at most 1", "give learned=0.99")
@@ -125,6 +125,16 @@ class Found(Sequence):
     rows: int
     setup: Setup
 
+    def __post_init__(self):
+        do = "use gates.find(trained)"
+        for name, rank in (("share", 1), ("centroids", 2)):
+            if len(_checks.real_array(getattr(self, name), name, ndim=rank)) != len(self.share):
+                raise BadInput("centroids and share of different lengths", "one share for each gate", do)
+        _checks.choice(self.method, "method", METHODS)
+        for name in ("layer", "distinct", "rows"):
+            whole(getattr(self, name), name)
+        _checks.instance(self.setup, "setup", Setup, do)
+
     @property
     def task(self) -> Task:
         return self.setup.task
@@ -159,6 +169,8 @@ class Found(Sequence):
         also be one number per pathway, or "share": the units of the layer, dealt out by share. Of a leaky net, a gate
         that is off still passes the slope of its units.
         """
+        if sees is not None:
+            _check_columns(sees)
         net = self.setup.net
         if net.bias:
             raise BadInput(
@@ -195,12 +207,14 @@ class Found(Sequence):
             if width != "share":
                 raise UnknownName.among("width", width, ("share",))
             return _dealt(self.setup.net.hidden[self.layer - 1], share)
-        listed = list(width) if hasattr(width, "__iter__") else [width] * len(share)  # pyright: ignore[reportArgumentType]
+        one = isinstance(width, (int, np.integer))
+        do = f"give width=100, or {len(share)} numbers"
+        listed = [width] * len(share) if one else _checks.listed(width, "width", "one width, or one per pathway", do)
         if len(listed) != len(share):
             raise BadInput(
                 f"{len(listed)} widths for {len(share)} pathways",
                 "one width, or one per pathway: gates that are off or equal make none",
-                f"give width=100, or {len(share)} numbers",
+                do,
             )
         return [whole(units, "width") for units in listed]
 
@@ -208,7 +222,7 @@ class Found(Sequence):
         return len(self.centroids)
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        return self.gates[index]
+        return _checks.entry(self.gates, index, "index")
 
     def __iter__(self) -> Iterator[np.ndarray]:
         return iter(self.gates)
@@ -228,6 +242,13 @@ class Found(Sequence):
             on = f"{int(gate.sum())} of {len(gate)}"
             lines += [f"  {name:<{longest}}  {on:>10}  {share:5.2f}  {doubt:9.2f}"]
         return "\n".join(lines)
+
+
+def _check_columns(sees: Any) -> None:
+    """Refuse what are no numbers of columns of x."""
+    listed = _checks.listed(sees, "sees", "numbers of columns of x, or None for all", "give sees=range(8)")
+    for column in listed:
+        whole(column, "sees", least=0)
 
 
 def _dealt(total: int, share: np.ndarray) -> list[int]:

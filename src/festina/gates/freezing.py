@@ -9,16 +9,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._errors import BadInput
+from .. import _checks
+from .._errors import BadInput, shown
 from .._noun import whole
-from .._setup import Setup, Task
+from .._setup import Init, Setup, Task
 from .._simulate import simulate
 from .._trajectory import Trajectory
 from ..inits import Given
+from ..nets._builders import TRAININGS
 from ..nets.gated import Gated
 from ._ladder import INPUTS, OUTPUTS, open_edges
 from .comparing import compare
-from .finding import Found, find
+from .finding import METHODS, Found, find
 from .recording import as_trained, recording, same_samples
 
 CLOSE = 1.25  # an error within this factor of the smallest counts as small
@@ -38,6 +40,15 @@ class Frozen:
     setup: Setup
     trajectory: Trajectory
     errors: Any
+
+    def __post_init__(self):
+        import xarray
+
+        do = "use gates.freeze(trained)"
+        for found in _checks.listed(self.found, "found", "what gates.find returns, for each layer", do):
+            _checks.instance(found, "found", Found, do)
+        for name, kind in (("setup", Setup), ("trajectory", Trajectory), ("errors", xarray.Dataset)):
+            _checks.instance(getattr(self, name), name, kind, do)
 
     @property
     def error(self) -> float:
@@ -85,6 +96,13 @@ def freeze(
     trained = as_trained(trained)
     seen = recording(trained, least=2, task=task)
     seen.need_rule()
+    _checks.choice(method, "method", METHODS)
+    _checks.choice(training, "training", TRAININGS)
+    _checks.truth_or_none(progress, "progress")
+    if init is not None:
+        _checks.instance(init, "init", Init, "give init=inits.SmallRandom(1e-3)")
+    if found is not None:
+        _checked_clusters(clusters, len(seen.layers))
     founds = _of_every_layer(trained, found, clusters, method, task)
     for one in founds:
         if not same_samples(one.task, seen.task):
@@ -98,7 +116,9 @@ def freeze(
         raise BadInput("a network that started from Given weights", "a law for the twin's start", "give init=…")
     net = founds[0].net(width, sees=sees, training=training) if len(founds) == 1 else _layered(founds, width, sees)
     if len(founds) > 1 and training != "joint":
-        raise BadInput(f"training = {training!r} with {len(founds)} hidden layers", '"joint"', "leave training out")
+        raise BadInput(
+            f"training = {shown(training)} with {len(founds)} hidden layers", '"joint"', "leave training out"
+        )
     setup = seen.setup.replace(net=net, init=law)
     try:
         jax.eval_shape(lambda: law.draw(jax.random.key(0), net, setup.for_init))
@@ -138,10 +158,10 @@ def elbow(
         raise BadInput(
             "an elbow for a network of several hidden layers", "one hidden layer", "choose clusters for each layer"
         )
-    listed = list(clusters) if isinstance(clusters, Iterable) and not isinstance(clusters, str) else []
-    if not listed:
-        raise BadInput(f"clusters = {clusters!r}", "several numbers of gates to try", "give clusters=range(1, 8)")
-    counts = [whole(count, "clusters") for count in listed]
+    needed, do = "several numbers of gates to try", "give clusters=range(1, 8)"
+    counts = [whole(count, "clusters") for count in _checks.listed(clusters, "clusters", needed, do)]
+    _checks.choice(method, "method", METHODS)
+    _checks.truth_or_none(progress, "progress")
     # The network itself need not be trained again for every number of gates.
     reference = _with_outputs(trained, progress)
     errors, pathways = np.zeros(len(counts)), np.zeros(len(counts), int)
@@ -163,10 +183,7 @@ def _of_every_layer(
 ) -> tuple[Found, ...]:
     layers = recording(trained).layers
     if found is None:
-        counts = clusters if isinstance(clusters, Sequence) else [clusters] * len(layers)
-        if len(counts) != len(layers):
-            do = f"give clusters=4, or {len(layers)} numbers"
-            raise BadInput(f"clusters = {clusters}", f"one number, or one for each of {len(layers)} hidden layers", do)
+        counts = _checked_clusters(clusters, len(layers))
         return tuple(find(trained, k, method, layer=layer, task=task) for k, layer in zip(counts, layers, strict=True))
     founds = (found,) if isinstance(found, Found) else tuple(found) if isinstance(found, (list, tuple)) else ()
     if not founds or not all(isinstance(one, Found) for one in founds):
@@ -182,6 +199,17 @@ def _of_every_layer(
             "find them one by one: [gates.find(trained, layer=1), gates.find(trained, layer=2)]",
         )
     return founds
+
+
+def _checked_clusters(clusters: Any, layers: int) -> list[int | None]:
+    """How many gates to find in each layer; None finds the number itself."""
+    if clusters is None or isinstance(clusters, (int, np.integer)):
+        return [None if clusters is None else whole(clusters, "clusters")] * layers
+    needed, do = f"one number, or one for each of {layers} hidden layers", f"give clusters=4, or {layers} numbers"
+    counts = _checks.listed(clusters, "clusters", needed, do)
+    if len(counts) != layers:
+        raise BadInput(f"clusters = {shown(clusters)}", needed, do)
+    return [None if count is None else whole(count, "clusters") for count in counts]
 
 
 def _layered(founds: Sequence[Found], width: Any, sees: Any) -> Gated:

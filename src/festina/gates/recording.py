@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import BadInput
+from .. import _checks
+from .._errors import BadInput, shown
 from .._noun import whole
 from .._setup import Setup, Task, TaskSequence
 from .._simulate import simulate
@@ -32,10 +33,9 @@ def record(
     record. `trajectory["gates"]` holds one bit for each sample of each hidden unit, packed into bytes: axes
     (seed, time, unit, byte); `patterns(trajectory)` unpacks them.
     """
-    if not isinstance(setup, Setup):
-        raise BadInput(f"setup is {setup!r}", "a Setup", "build one: festina.Setup(task, net, init, rule)")
+    _checks.instance(setup, "setup", Setup, "build one: festina.Setup(task, net, init, rule)")
     chosen = setup if times is None else setup.replace(times=times)
-    others = (observe,) if isinstance(observe, str) else tuple(observe or ())
+    others = _checks.observables(observe) or ()
     return simulate(chosen, seeds, ("gates", *others), progress=progress)
 
 
@@ -129,9 +129,9 @@ def recording(trained: Any, *, least: int = 1, task: Task | None = None) -> Reco
     """Read a trajectory; it must have gates at `least` so many times, recorded on `task` if one is given."""
     trained = as_trained(trained)
     if not isinstance(trained, Trajectory) or "gates" not in trained:
-        what = f"a trajectory with {', '.join(trained)}" if isinstance(trained, Trajectory) else repr(trained)
+        what = f"a trajectory with {', '.join(trained)}" if isinstance(trained, Trajectory) else shown(trained)
         raise BadInput(
-            f"{what}, without gates",
+            f"trained is {what}, without gates",
             "a trajectory that has recorded them",
             'train with gates.record(setup), or simulate(setup, observe=["gates"])',
         )
@@ -149,7 +149,7 @@ def recording(trained: Any, *, least: int = 1, task: Task | None = None) -> Reco
     if task is not None:
         if not same_samples(task, setup.task):
             raise BadInput(
-                f"a twin on {task!r}, with other samples than the gates were recorded on",
+                f"task = {shown(task)}, with other samples than the gates were recorded on",
                 "the task of the recording: a gate belongs to a sample",
                 "leave task out, or record the network on that task",
             )

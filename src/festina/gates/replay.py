@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .. import _checks
 from .._errors import BadInput
 from .._noun import noun, whole
 from .._setup import Init, Net, Setup, Task
@@ -47,6 +48,13 @@ class Replay:
     flipped: np.ndarray
     recording: Recording
     strayed: float = 0.0  # largest difference of the loss of the network trained again, in units of the first
+
+    def __post_init__(self):
+        do = "use gates.replay(trained)"
+        _checks.instance(self.trajectory, "trajectory", Trajectory, do)
+        _checks.instance(self.recording, "recording", Recording, do)
+        for name in ("errors", "loss_errors", "flipped"):
+            _checks.real_array(getattr(self, name), name, ndim=2)
 
     @property
     def error(self) -> float:
@@ -88,6 +96,7 @@ def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | No
     probe must be of gradient descent of ½ mean |y − f|² on all its inputs, with its lr; where that is not what the loop
     did, `note` says by how much the network strays from it.
     """
+    progress = _checks.truth_or_none(progress, "progress")
     trained = as_trained(trained)
     seen = recording(trained, least=2, task=task)
     seen.need_rule()

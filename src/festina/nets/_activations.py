@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._errors import UnknownName
+from .._checks import choice
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "linear": lambda h: h,
@@ -28,5 +28,4 @@ OFF_SLOPE = {"relu": 0.0, "leaky_relu": 0.01}  # activations that only switch: t
 
 def checked_activation(name: Any) -> None:
     """Refuse what is not the name of an activation."""
-    if name not in ACTIVATIONS:
-        raise UnknownName.among("activation", name, ACTIVATIONS)
+    choice(name, "activation", ACTIVATIONS)

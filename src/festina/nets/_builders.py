@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import _gating
-from .._errors import BadInput, UnknownName
+from .._checks import choice, truth
+from .._errors import BadInput, UnknownName, shown
 from .._noun import whole
 from .._setup import widths
 
@@ -19,11 +20,12 @@ PARTS = ("on", "width", "sees", "writes", "begins", "rank", "name")
 
 def pathways_as_graph(pathways: Iterable[Any], training: str) -> dict[str, Any]:
     """The arguments of Gated for chains of layers side by side; see `Gated.pathways`."""
-    if training not in TRAININGS:
-        raise UnknownName.among("training", training, TRAININGS)
+    choice(training, "training", TRAININGS)
     listed = list(pathways) if _is_list(pathways) else []
     if not listed:
-        raise BadInput(f"pathways = {pathways!r}", "a list of pathways", 'give [{"on": {"context": [0]}, "width": 8}]')
+        raise BadInput(
+            f"pathways = {shown(pathways)}", "a list of pathways", 'give [{"on": {"context": [0]}, "width": 8}]'
+        )
     nodes: dict[str, Any] = {}
     columns: dict[str, dict[str, Any]] = {"inputs": {}, "outputs": {}}
     edges, node_gates, edge_gates, ranks = [], {}, {}, []
@@ -61,7 +63,9 @@ def _checked_pathway(pathway: Any, number: int) -> dict[str, Any]:
         pathway = {"on": pathway}
     if not isinstance(pathway, Mapping):
         raise BadInput(
-            f"pathway {number} is {pathway!r}", "a dict", 'give {"on": {"context": [0]}, "width": 8} for each pathway'
+            f"pathway {number} is {shown(pathway)}",
+            "a dict",
+            'give {"on": {"context": [0]}, "width": 8} for each pathway',
         )
     for key in pathway:
         if key not in PARTS:
@@ -87,7 +91,9 @@ def _end(nodes: dict[str, Any], known: dict[str, Any], columns: Any, letter: str
     except TypeError:
         listed = ()
     if not listed:
-        raise BadInput(f"a pathway on columns {columns!r} of {letter}", "numbers of columns", "give range(8), or None")
+        raise BadInput(
+            f"a pathway on columns {shown(columns)} of {letter}", "numbers of columns", "give range(8), or None"
+        )
     for name, others in known.items():
         if others == listed:
             return name
@@ -102,9 +108,10 @@ def context_pathways(
 ) -> list[dict[str, Any]]:
     """The pathways of `Gated.contexts`."""
     contexts, items = whole(contexts, "contexts", least=2), whole(items, "items")
+    common, sees_context = truth(common, "common"), truth(sees_context, "sees_context")
     pair = tuple(width) if isinstance(width, (tuple, list)) else (width, width)
     if len(pair) != 2:
-        raise BadInput(f"width = {width!r}", "one width, or (common, others)", "give width=100 or (350, 117)")
+        raise BadInput(f"width = {shown(width)}", "one width, or (common, others)", "give width=100 or (350, 117)")
     sees = None if sees_context else tuple(range(items))
     listed = [{"name": "common", "width": pair[0]}] if common else []
     for subset in _listed_subsets(subsets, contexts):
@@ -127,11 +134,13 @@ def _listed_subsets(subsets: Any, contexts: int) -> list[tuple[int, ...]]:
         elif _is_whole(entry) and 1 <= entry <= contexts:
             found += itertools.combinations(range(contexts), int(entry))
         else:
-            seen = f"subsets = {subsets!r}" + (f", with {entry!r} among them" if several else "")
+            seen = f"subsets = {shown(subsets)}" + (f", with {shown(entry)} among them" if several else "")
             needed = f"sizes from 1 to {contexts}, the number of contexts, or a list of subsets"
             raise BadInput(seen, needed, "give subsets=2, (1, 2) or [(0, 1)]")
     if not found:
-        raise BadInput(f"subsets = {subsets!r}", f"sizes from 1 to {contexts}", "give subsets=2, (1, 2) or [(0, 1)]")
+        raise BadInput(
+            f"subsets = {shown(subsets)}", f"sizes from 1 to {contexts}", "give subsets=2, (1, 2) or [(0, 1)]"
+        )
     return found
 
 
@@ -139,7 +148,7 @@ def _checked_subset(subset: tuple[Any, ...], contexts: int) -> tuple[int, ...]:
     known = all(_is_whole(context) and 0 <= context < contexts for context in subset)
     if not subset or not known or len(set(subset)) != len(subset):
         needed = f"different contexts among 0 … {contexts - 1}"
-        raise BadInput(f"subset {subset} of {contexts} contexts", needed, "change subsets=, or raise contexts=")
+        raise BadInput(f"subset {shown(subset)} of {contexts} contexts", needed, "change subsets=, or raise contexts=")
     return tuple(sorted(int(context) for context in subset))
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import jax
 
 from .._errors import BadInput
-from .._noun import noun, static, whole
+from .._noun import noun, settle, static, whole
 from .._setup import Net
 from ._activations import ACTIVATIONS, checked_activation
+from ._weights import checked_call
 
 
 @noun
@@ -30,9 +31,8 @@ class Convolutional(Net):
     activation: str = static(default="leaky_relu")
 
     def __post_init__(self):
-        for name in ("units", "channels", "kernel"):
-            whole(getattr(self, name), name)
-        whole(self.convolutions, "convolutions", least=2)
+        for name, least in {"units": 1, "channels": 1, "kernel": 1, "convolutions": 2}.items():
+            settle(self, **{name: whole(getattr(self, name), name, least=least)})
         checked_activation(self.activation)
         if self._last < 1:
             raise BadInput(
@@ -47,15 +47,18 @@ class Convolutional(Net):
         return self.units - self.convolutions * (self.kernel - 1)
 
     def shapes(self, d_in, d_out):
+        d_in, d_out = whole(d_in, "d_in"), whole(d_out, "d_out")
         inner = [1, *[self.channels] * (self.convolutions - 1), 1]
         kernels = [(into, out, self.kernel) for out, into in itertools.pairwise(inner)]
         layers = [(self.units, d_in), *kernels, (d_out, self._last)]
         return tuple((shape, (shape[0],)) for shape in layers)
 
     def apply(self, weights, x):
+        weights, x = checked_call(self, weights, x)
         return self._read_out(weights, self._through(weights, x)[-1])
 
     def representations(self, weights, x):
+        weights, x = checked_call(self, weights, x)
         return tuple(h.reshape(len(h), -1) for h in self._through(weights, x))
 
     def _through(self, weights, x) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from .._noun import noun, static
 from .._setup import Net, layer_shapes, widths
+from ._weights import checked_call
 
 
 @noun
@@ -37,11 +38,14 @@ class DeepLinear(Net):
         return layer_shapes(d_in, self.hidden, d_out)  # pyright: ignore[reportArgumentType]
 
     def apply(self, weights, x):
+        weights, x = checked_call(self, weights, x)
         return functools.reduce(lambda h, w: h @ w.T, weights, x)
 
     def representations(self, weights, x):
+        weights, x = checked_call(self, weights, x)
         return tuple(itertools.accumulate(weights[:-1], lambda h, w: h @ w.T, initial=x))[1:]
 
     def map(self, weights):
+        weights, _ = checked_call(self, weights)
         # Multiply from the input side: the result never grows wider than the input.
         return functools.reduce(lambda product, w: w @ product, weights)

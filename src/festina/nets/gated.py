@@ -22,13 +22,14 @@ import numpy as np
 
 from .. import _gating
 from .._bound import activity, bind, gate_values, hidden_activity, opened_edges, written
-from .._errors import BadInput
+from .._errors import BadInput, shown
 from .._graph import Graph, Path, checked_weights, graph
-from .._noun import noun, static, whole
+from .._noun import is_traced, noun, positive, static, whole
 from .._paths import PathMoments, path_gradient, path_moments
 from .._setup import Net
 from .._task import Task
 from ._builders import context_pathways, pathways_as_graph, routing_graph
+from ._weights import HOW, checked_rows, listed_layers
 
 
 @noun
@@ -99,6 +100,7 @@ class Gated(Net):
 
         It is a part of a run: what its rules miss on a task is not refused, another task or time may have it.
         """
+        time = positive(time, "time", zero=True)
         stretch = dataclasses.replace(
             self,
             node_gates={name: _gating.at_time(gate, time) for name, gate in self.node_gates.items()},
@@ -118,6 +120,7 @@ class Gated(Net):
 
     def columns(self, d_in: int, d_out: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """The columns of x that each input node reads, and those of y that each output node writes."""
+        d_in, d_out = whole(d_in, "d_in"), whole(d_out, "d_out")
         drawn = self.graph
         reads = _dealt(self.inputs, drawn, drawn.inputs, d_in, "inputs")
         writes = _dealt(self.outputs, drawn, drawn.outputs, d_out, "outputs")
@@ -163,12 +166,22 @@ class Gated(Net):
 
     def apply(self, weights, x):
         """The outputs for rows of inputs; gates must be numbers, or arrays with one value per row (see `on`)."""
-        d_out = self._width_of_outputs(weights)
+        weights, x, d_out = self._checked(weights, x)
         return written(self._activity(weights, x, d_out), self.columns(x.shape[1], d_out)[1], d_out)
 
     def representation(self, weights, x):
         """Activity of all hidden nodes side by side, in the order of computation; gates as for `apply`."""
-        return hidden_activity(self.graph, self._activity(weights, x, self._width_of_outputs(weights)))
+        return hidden_activity(self.graph, self._activity(*self._checked(weights, x)))
+
+    def _checked(self, weights: Any, x: Any) -> tuple[Any, Any, int]:
+        """Weights and rows that fit, and how many outputs they give."""
+        if is_traced(weights, x):
+            return weights, x, self._width_of_outputs(weights)
+        weights, x = listed_layers(weights, len(self.edges)), checked_rows(x)
+        if any(np.ndim(matrix) != 2 for matrix in weights):
+            raise BadInput(f"weights of shapes {[np.shape(w) for w in weights]}", "matrices (out, in)", HOW)
+        d_out = self._width_of_outputs(weights)
+        return checked_weights(weights, self.graph, self.shapes(x.shape[1], d_out)), x, d_out
 
     def _activity(self, weights: Any, x: Any, d_out: int) -> dict[str, Any]:
         d_in = x.shape[1]
@@ -274,7 +287,9 @@ def _names(columns: Any, argument: str) -> tuple[str, ...] | None:
     try:
         return tuple(name for name, _ in pairs)
     except (TypeError, ValueError):
-        raise BadInput(f"{argument} = {columns!r}", "{node: columns}", f'give {argument}={{"x": [0, 1, 2]}}') from None
+        raise BadInput(
+            f"{argument} = {shown(columns)}", "{node: columns}", f'give {argument}={{"x": [0, 1, 2]}}'
+        ) from None
 
 
 def _columns(stated: Any, drawn: Graph, names: tuple[str, ...], argument: str) -> Any:
@@ -285,7 +300,9 @@ def _columns(stated: Any, drawn: Graph, names: tuple[str, ...], argument: str) -
     checked = []
     for name, columns in pairs:
         if columns is not None and (isinstance(columns, str) or not hasattr(columns, "__iter__")):
-            raise BadInput(f"{argument} of node {name!r}: {columns!r}", "numbers of columns", "give range(8), or None")
+            raise BadInput(
+                f"{argument} of node {name!r}: {shown(columns)}", "numbers of columns", "give range(8), or None"
+            )
         listed = None if columns is None else tuple(whole(c, f"{argument} of node {name!r}", least=0) for c in columns)
         size = drawn.size[name]
         if listed is not None and size is None:

@@ -7,10 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .._errors import BadInput
-from .._noun import noun, positive, static
+from .._checks import truth
+from .._errors import BadInput, shown
+from .._noun import noun, positive, settle, static
 from .._setup import Net, layer_shapes, widths
 from ._activations import ACTIVATIONS, OFF_SLOPE, checked_activation
+from ._weights import checked_call
 
 
 @noun
@@ -32,8 +34,7 @@ class MLP(Net):
     def __post_init__(self):
         object.__setattr__(self, "hidden", widths(self.hidden))
         for name, what in (("bias", "layers have biases"), ("skip", "layers are skipped")):
-            if not isinstance(getattr(self, name), bool):
-                raise BadInput(f"{name} = {getattr(self, name)!r}", "True or False", f"say whether {what}")
+            settle(self, **{name: truth(getattr(self, name), name, f"say whether {what}")})
         checked_activation(self.activation)
         object.__setattr__(self, "dropout", positive(self.dropout, "dropout", zero=True))
         if self.dropout >= 1:
@@ -71,6 +72,9 @@ class MLP(Net):
 
     def through(self, weights, x, key=None) -> tuple[Any, ...]:
         """The activity of every hidden layer and the output."""
+        weights, x = checked_call(self, weights, x)
+        if key is not None and not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)):
+            raise BadInput(f"key = {shown(key)}", "a random key, or None for no dropout", "give jax.random.key(0)")
         found = []
         for number, layer in enumerate(weights):
             x = self.layer(layer, self.thinned(x, key, number))

@@ -75,7 +75,7 @@ def arrays(
 def _recorded(values: Any, argument: str, times: int) -> np.ndarray:
     """(time, sample, unit) in float64."""
     array = real_array(values, argument)
-    if array.ndim < 2 or len(array) != times:
+    if array.ndim < 2 or len(array) != times or 0 in array.shape:
         raise BadInput(
             f"{argument} has shape {array.shape}, for {times} times",
             "(time, sample, unit)",

@@ -75,7 +75,9 @@ def curves(
     if loss is not None:
         values["loss"] = real_array(loss, "loss", ndim=1)
         if len(values["loss"]) != len(times):
-            raise BadInput(f"{len(values['loss'])} losses, for {len(times)} times", "one for every time", "match them")
+            raise BadInput(
+                f"loss has {len(values['loss'])} values, for {len(times)} times", "one for every time", "match them"
+            )
         axes["loss"] = ("time",)
         _need_squares(values["loss"], "loss")
     listed = _pairs(pairs, shape[1])

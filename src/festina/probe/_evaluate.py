@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _checks
 from .._errors import BadInput
 from .._random_states import random_states_kept
 from ._arguments import are_several, is_array, leaves, mapped
@@ -171,9 +172,11 @@ def taken(inputs: Any) -> Any:
 
 def tensor(values: Any, argument: str) -> Any:
     """A copy of values as a tensor."""
+    if isinstance(values, np.ma.MaskedArray):  # torch would drop the mask
+        values = _checks.number_array(values, argument)
     try:
         return library().as_tensor(values).detach().clone()
-    except (TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:  # of things that are no arrays, in whatever way
         raise BadInput(
             f"{argument} is {type(values).__name__} ({error})",
             f"{argument} as one tensor or array, the sample first",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
-
-from .._errors import BadInput
+from .. import _checks
+from .._errors import BadInput, shown
 from .._noun import is_traced
 from ._arguments import joined
 from ._measure import OBSERVABLES, Record, flat
@@ -30,9 +29,9 @@ class JaxProbe(Probe):
                 "a function (params, inputs) -> (outputs, {layer: activity})",
                 "write one that returns the activities beside the outputs",
             )
-        super().__init__(
-            np.asarray(joined(inputs)), None if targets is None else np.asarray(targets), pairs, at, observe, lr
-        )
+        known = None if targets is None else _checks.real_array(targets, "targets")
+        super().__init__(_checks.number_array(joined(inputs), "inputs"), known, pairs, at, observe, lr)
+        check_layers(layers)
         self._function, self._layers, self._inputs = function, layers, inputs
         self._params: Any = None
 
@@ -52,7 +51,14 @@ class JaxProbe(Probe):
             self._params = None
 
     def _look(self) -> None:
-        found = self._function(self._params, self._inputs)
+        try:
+            found = self._function(self._params, self._inputs)
+        except Exception as error:
+            raise BadInput(
+                f"function fails on the params of step {self.steps} and the inputs: {error}",
+                "a function (params, inputs) -> (outputs, {layer: activity}), and its params",
+                "try function(params, inputs) by itself",
+            ) from error
         if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], Mapping)):
             raise BadInput(
                 f"the function gives {type(found).__name__}",
@@ -79,6 +85,18 @@ class JaxProbe(Probe):
         return "call probe.step(params) first thing in every turn of the loop"
 
 
+def check_layers(layers: Any) -> None:
+    """Refuse what can name no layers, before there are any to choose from."""
+    known = layers is None or isinstance(layers, (str, Mapping))
+    if not known and not all(isinstance(name, str) for name in _listed(layers)):
+        _checks.names(layers, "layers")
+
+
+def _listed(layers: Any) -> tuple[Any, ...]:
+    needed = 'a name, a pattern, a list, {alias: name} or "middle"'
+    return _checks.listed(layers, "layers", needed, "give layers=None for all of them")
+
+
 def chosen(layers: Any, names: list[str]) -> dict[str, str]:
     """{label: name} of what a user says about layers that are known by name only."""
     if not names:
@@ -91,7 +109,9 @@ def chosen(layers: Any, names: list[str]) -> dict[str, str]:
         return {names[len(names) // 2]: names[len(names) // 2]}
     if not isinstance(layers, Iterable):
         raise BadInput(
-            f"layers = {layers!r}", 'a name, a pattern, a list, {alias: name} or "middle"', f"from: {', '.join(names)}"
+            f"layers = {shown(layers)}",
+            'a name, a pattern, a list, {alias: name} or "middle"',
+            f"from: {', '.join(names)}",
         )
     listed = [layers] if isinstance(layers, str) else [str(one) for one in layers]
     found = [name for one in listed for name in (matching(one, names) if is_pattern(one) else [_one(one, names)])]

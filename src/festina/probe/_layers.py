@@ -7,7 +7,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .._errors import BadInput, UnknownName
+from .._checks import mapping
+from .._errors import BadInput, FestinaError, UnknownName, shown
 from ._activations import first_of, is_activation, is_recurrent
 from ._evaluate import evaluate, library, taken, usable
 from ._names import is_pattern, matching, unknown, with_call
@@ -154,7 +155,8 @@ class Chooser:
 
     def choose(self, layers: Any, functions: Mapping[str, Callable] | None) -> list[Target]:
         """All targets; functions alone if no layers are given beside them."""
-        functions = dict(functions or {})
+        needed, do = "a dict {name: function (model, x) -> tensor}", "give functions={name: function}, or leave it out"
+        functions = {} if functions is None else mapping(functions, "functions", needed, do)
         for label, function in functions.items():
             if not callable(function) or isinstance(function, self.torch.nn.Module):
                 raise BadInput(
@@ -171,7 +173,7 @@ class Chooser:
         return list({target.label: target for target in found}.values())
 
     def _found(self, layers: Any) -> list[Target]:
-        if layers is None or layers == "middle":
+        if layers is None or (isinstance(layers, str) and layers == "middle"):
             calls, output = traced(self.model, self.inputs)
             default, self.said, self.note = hidden_layers(self.model, calls, output)
             return default if layers is None else [default[len(default) // 2]]
@@ -180,7 +182,13 @@ class Chooser:
         if isinstance(layers, (str, self.torch.nn.Module)):
             return self._named(layers)
         if callable(layers):
-            found = [name for name, module in self.names.items() if layers(name, module)]
+            try:
+                found = [name for name, module in self.names.items() if layers(name, module)]
+            except Exception as error:
+                seen = f"layers = {shown(layers)} fails on the names and modules of the model: {error}"
+                raise BadInput(
+                    seen, "a function (name, module) -> bool", "see the modules: probe.layers(model)"
+                ) from error
             if not found:
                 raise BadInput(
                     "layers is a predicate that no module fulfils",
@@ -188,10 +196,10 @@ class Chooser:
                     "see the modules: probe.layers(model)",
                 )
             return [Target(name, name, self.names[name]) for name in found]
-        if isinstance(layers, Iterable) and (listed := list(layers)):
+        if isinstance(layers, Iterable) and not isinstance(layers, bytes) and (listed := list(layers)):
             return [target for one in listed for target in self._named(one)]
         raise BadInput(
-            f"layers = {layers!r}",
+            f"layers = {shown(layers)}",
             'a name, a pattern, a list of names, {alias: name}, a module, a predicate or "middle"',
             "see the names: probe.layers(model)",
         )
@@ -209,7 +217,9 @@ class Chooser:
                 )
             return [Target(names[0], names[0], which)]
         if not isinstance(which, str):
-            raise BadInput(f"layers holds {which!r}", "names or modules", "for calls of a module: {alias: (name, 1)}")
+            raise BadInput(
+                f"layers holds {shown(which)}", "names or modules", "for calls of a module: {alias: (name, 1)}"
+            )
         if which in self.names:
             return [Target(which, which, self.names[which])]
         if (called := with_call(which)) and called[0] in self.names:
@@ -226,7 +236,7 @@ class Chooser:
             found = self._named(value)
             if len(found) > 1:
                 raise BadInput(
-                    f"layers[{alias!r}] = {value!r} fits {len(found)} modules",
+                    f"layers[{alias!r}] = {shown(value)} fits {len(found)} modules",
                     "one module for each alias",
                     f"name one: {', '.join(repr(target.name) for target in found[:3])}, …",
                 )
@@ -234,7 +244,7 @@ class Chooser:
         if callable(value):
             return Target(alias, function=value)
         raise BadInput(
-            f"layers[{alias!r}] = {value!r}",
+            f"layers[{alias!r}] = {shown(value)}",
             "a name, a module, (name, call) or a function (model, x) -> tensor",
             "see the names: probe.layers(model)",
         )
@@ -267,7 +277,16 @@ def layers(model: Any, inputs: Any = None) -> Layers:
     named = names_of(model)
     if inputs is None:
         return Layers((name, type(module).__name__, None, False) for name, module in named.items())
-    calls, output = traced(model, taken(inputs))
+    try:
+        calls, output = traced(model, taken(inputs))
+    except FestinaError:
+        raise
+    except Exception as error:  # whatever torch, or the model, has against them
+        raise BadInput(
+            f"inputs = {shown(inputs)} cannot be run by {type(model).__name__}: {error}",
+            "inputs as the model takes them, the sample first",
+            "try model(inputs) by itself",
+        ) from error
     try:
         hidden = {target.name for target in hidden_layers(model, calls, output).targets}
     except BadInput:  # there is none; the list shows what there is

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._errors import BadInput
+from .._errors import BadInput, shown
 from .._noun import positive, whole
 from .._points import Points, points
 from .._trajectory import Trajectory
@@ -19,17 +19,18 @@ At = int | Iterable[int]
 
 def steps_to_record(at: Any) -> Container[int]:
     """Steps from 0 on: every k-th for an int k, or those listed; fractions are rounded to the nearest step."""
-    if isinstance(at, (int, np.integer)):
+    if isinstance(at, (int, np.integer)) and not isinstance(at, bool):
         return range(0, sys.maxsize, whole(at, "at"))
     if isinstance(at, range) and len(at) and min(at[0], at[-1]) >= 0:
         return at
     try:
-        listed = np.rint(np.asarray(list(at), dtype=float))
-    except (TypeError, ValueError):
+        entries: Any = () if isinstance(at, (bool, str, bytes)) else tuple(at)  # pyright: ignore[reportArgumentType]
+        listed = np.rint(np.asarray(entries, dtype=float))
+    except Exception:  # of lists that hold no numbers, in whatever way
         listed = np.zeros(0)
     if listed.ndim != 1 or not len(listed) or not np.isfinite(listed).all() or min(listed) < 0:
         raise BadInput(
-            f"at = {at!r}",
+            f"at = {shown(at)}",
             "steps to record, counted from 0, or every how many",
             "give for example at=range(0, 6000, 20), at=[0, 10, 100] or at=20",
         )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _two_point
+from .._checks import truth
 from .._fit import TwoPointFit, fit_all
 from .._fit_records import Entry, recorded
 from .._precision import in_double
@@ -37,7 +38,7 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
     """
     import xarray
 
-    seen = recorded(trajectory)
+    seen, free_gap = recorded(trajectory), truth(free_gap, "free_gap")
     shape = seen.distance.shape[0], *seen.distance.shape[2:]
     entries = [seen.member(*index) for index in np.ndindex(*shape)]
     fits = fit_all(seen.times, entries, free_gap=free_gap, start=start)

@@ -130,7 +130,7 @@ def _layers(hidden: Any) -> dict[Any, np.ndarray]:
 def _rows(values: Any, argument: str) -> np.ndarray:
     """(sample, unit) in float64."""
     array = real_array(values, argument)
-    if array.ndim == 0:
+    if array.ndim == 0 or 0 in array.shape:
         raise BadInput(f"{argument} = {array}", "an array (sample, …)", "give one row for every point")
     return array.reshape(len(array), -1)
 

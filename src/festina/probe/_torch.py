@@ -11,14 +11,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._errors import BadInput, FestinaError, UnknownName
+from .. import _checks
+from .._errors import BadInput, FestinaError, UnknownName, shown
 from .._spec import to_spec
 from ._arguments import is_array, joined, main_output, mapped, shapes
 from ._chain import Chain, chain_of, not_descent, setup_of
 from ._evaluate import as_array, evaluate, is_compiled, library, taken, tensor, usable
 from ._layers import Chooser, Target, names_of, shape_of
 from ._measure import OBSERVABLES, Record, flat
-from ._names import shown
+from ._names import listed
 from ._probe import At, Probe
 
 
@@ -43,7 +44,8 @@ class TorchProbe(Probe):
         chooser = Chooser(self._model, self._inputs)
         self._targets = chooser.choose(layers, functions)
         self._select = self._checked_select(select)
-        self._output = output
+        needed, do = "a function of the model's output", "give output=lambda out: out[0]"
+        self._output = None if output is None else _checks.function(output, "output", needed, do)
         self._note, self._said, self._part = chooser.note, chooser.said, ""
         self._handle = None
         self._by_hand = False
@@ -199,9 +201,9 @@ class TorchProbe(Probe):
         if pick is not None:
             try:
                 output = pick(output) if callable(pick) else output[pick]
-            except (KeyError, IndexError, TypeError) as error:
+            except Exception as error:  # a function of the user's own, or an index that a tensor does not have
                 raise BadInput(
-                    f"select[{target.label!r}] = {pick!r} does not fit: {whose} gives {shape_of(output)}",
+                    f"select[{target.label!r}] = {shown(pick)} does not fit: {whose} gives {shape_of(output)}",
                     "an index or a key of it, or a function",
                     f"choose one that is there ({error})",
                 ) from None
@@ -216,7 +218,11 @@ class TorchProbe(Probe):
 
     def _outputs(self, output: Any) -> np.ndarray:
         if self._output is not None:
-            output = self._output(output)
+            try:
+                output = self._output(output)
+            except Exception as error:
+                seen = f"output = {shown(self._output)} fails on what the model gives, {shape_of(output)}: {error}"
+                raise BadInput(seen, "a function of the model's output", "give output=lambda out: out[0]") from error
         elif not isinstance(output, self._torch.Tensor):
             found = main_output(output, lambda part: isinstance(part, self._torch.Tensor), self._points.samples)
             if found is not None:
@@ -230,7 +236,8 @@ class TorchProbe(Probe):
         return flat(as_array(output), self._points.samples, "the output", "put the sample first: output=lambda out: …")
 
     def _checked_select(self, select: Any) -> dict[str, Any]:
-        select = dict(select or {})
+        do = "give select={layer: 0}, or leave it out"
+        select = {} if select is None else _checks.mapping(select, "select", "a dict {layer: index or function}", do)
         known = {name for target in self._targets for name in (target.label, target.name) if name}
         for name in select:
             if name not in known:
@@ -270,7 +277,7 @@ class TorchProbe(Probe):
         return known if self._chain.after else {**known, "before_activations": True}
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()}; layers {shown(self.layers)}" + (f"; {self._said}" if self._said else "")
+        return f"{super().__repr__()}; layers {listed(self.layers)}" + (f"; {self._said}" if self._said else "")
 
     def _how_to_count(self) -> str:
         return "train with a torch optimiser of this model, or call probe.step() first thing in every turn of the loop"

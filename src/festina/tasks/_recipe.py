@@ -6,12 +6,11 @@ import dataclasses
 import functools
 import inspect
 import json
+import os
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-import numpy as np
-
-from .._errors import BadInput
+from .._checks import number_array
 from .._setup import Task
 
 P = ParamSpec("P")
@@ -25,13 +24,18 @@ def recipe(make: Callable[P, Task]) -> Callable[P, Task]:
         bound = inspect.signature(make).bind(*args, **kwargs)
         bound.apply_defaults()
         task = make(*args, **kwargs)
-        return dataclasses.replace(task, recipe=(make.__name__, json.dumps(bound.arguments, default=_plain)))
+        plain = {name: _plain(value, name) for name, value in bound.arguments.items()}
+        return dataclasses.replace(task, recipe=(make.__name__, json.dumps(plain)))
 
     return made
 
 
-def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays as Python's."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    raise BadInput(f"{value!r} as an argument of a task", "numbers, texts, lists", "give plain values")
+def _plain(value: Any, argument: str) -> Any:
+    """A checked argument as JSON has it: arrays of any library as lists of Python's numbers."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple, range)):
+        return [_plain(entry, argument) for entry in value]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return number_array(value, argument).tolist()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import helmert
 
-from .._errors import BadInput
+from .. import _checks
 from .._noun import whole
 from .._setup import Task
 from .own_data import from_arrays
@@ -35,7 +35,7 @@ def world(
 
     `draw(rng, N)` gives N features of unit scale, (item, N); they are Gaussian unless it is given.
     """
-    seed = whole(seed, "seed", least=0)
+    seed = _checks.seed(seed)
     order = np.argsort(-eigenvalues, kind="stable")
     eigenvalues, vectors = eigenvalues[order], vectors[:, order]
     root = vectors * np.sqrt(eigenvalues) @ vectors.T
@@ -57,6 +57,7 @@ def contrasts_of(count: int) -> np.ndarray:
 
 def counts(value: Any, argument: str) -> tuple[int, ...]:
     """A whole number, or a list of them, as a tuple."""
-    if isinstance(value, (str, bytes)) or not (isinstance(value, (int, np.integer)) or hasattr(value, "__iter__")):
-        raise BadInput(f"{argument} = {value!r}", "whole numbers", f"give a list such as {argument}=(4, 2, 2)")
-    return tuple(whole(number, argument) for number in ((value,) if isinstance(value, (int, np.integer)) else value))
+    if isinstance(value, (int, np.integer)):
+        return (whole(value, argument),)
+    do = f"give a list such as {argument}=(4, 2, 2)"
+    return tuple(whole(number, argument) for number in _checks.listed(value, argument, "whole numbers", do, empty=True))

@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import BadInput, UnknownName
+from .. import _checks
+from .._errors import BadInput, shown
 from .._noun import positive, whole
 from .._setup import Task
 from ._recipe import recipe
@@ -96,17 +97,17 @@ BLOCKS = {"hierarchy": hierarchy_block, "ring": ring_block, "cross": cross_block
 
 
 def _one_per_context(blocks: Any, contexts: int) -> tuple[str, ...]:
-    listed = (blocks,) if isinstance(blocks, str) else tuple(blocks) if hasattr(blocks, "__iter__") else ()
+    do = f"give blocks='hierarchy', or {contexts} names"
+    listed = (blocks,) if isinstance(blocks, str) else _checks.listed(blocks, "blocks", "names of blocks", do)
     for name in listed:
-        if name not in BLOCKS:
-            raise UnknownName.among("block", name, BLOCKS)
+        _checks.choice(name, "block", BLOCKS)
     if len(listed) == 1 or listed == DIFFERENT:
         return tuple(listed[c % len(listed)] for c in range(contexts))
     if len(listed) != contexts:
         raise BadInput(
-            f"blocks = {blocks!r} for {contexts} contexts",
+            f"blocks = {shown(blocks)} for {contexts} contexts",
             "one name for all contexts, or one for each",
-            f"give blocks='hierarchy', or {contexts} names",
+            do,
         )
     return listed
 

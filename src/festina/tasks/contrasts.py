@@ -18,7 +18,7 @@ import dataclasses
 
 import numpy as np
 
-from .._errors import UnknownName
+from .._checks import choice
 from .._setup import Task
 from ._recipe import recipe
 from .hierarchy import ITEMS
@@ -36,8 +36,7 @@ def contrasts(variant: str = "tree") -> Task:
     Variants: "tree"; "colour" groups the items in another way; "reversed" has all signs, "revised" the sign of the
     last feature, the other way round.
     """
-    if variant not in VARIANTS:
-        raise UnknownName.among("variant", variant, VARIANTS)
+    choice(variant, "variant", VARIANTS)
     splits = [np.kron(np.eye(2**level), np.repeat([[1.0], [-1.0]], 4 // 2**level, axis=0)) for level in range(3)]
     y = np.concatenate([np.ones((8, 1)), *splits], axis=1) * (1 + 0.1 / np.arange(1, 9))
     if variant == "colour":

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from .._errors import BadInput, UnknownName
+from .._checks import choice, listed, path, truth, whole
+from .._checks import seed as checked_seed
+from .._errors import BadInput
 from .._files import read_plain, write_whole
-from .._noun import whole
 from .._setup import Task
 from ._recipe import recipe
 from .own_data import from_arrays
@@ -60,15 +61,18 @@ def mnist(
         download: fetch files that are missing, into `directory` if it is given and else into the cache.
     """
     kinds = {"train": "train", "test": "t10k"}
-    if part not in kinds:
-        raise UnknownName.among("part", part, kinds)
-    _check_scaling(scaling)
+    choice(part, "part", kinds)
+    choice(scaling, "scaling", SCALINGS)
+    truth(download, "download")
+    count = None if samples is None else whole(samples, "samples")
+    wanted = None if digits is None else _checked_digits(digits)
+    directory = None if directory is None else str(path(directory, "directory"))
     pixels = _read(f"{kinds[part]}-images-idx3-ubyte.gz", directory, download, header=16).reshape(-1, SIDE * SIDE)
     digit = _read(f"{kinds[part]}-labels-idx1-ubyte.gz", directory, download, header=8)
-    if digits is not None:
-        kept = np.isin(digit, [whole(d, "digits", least=0) for d in np.atleast_1d(digits)])
+    if wanted is not None:
+        kept = np.isin(digit, wanted)
         pixels, digit = pixels[kept], digit[kept]
-    count = len(digit) if samples is None else whole(samples, "samples")
+    count = len(digit) if count is None else count
     if not 0 < count <= len(digit):
         raise BadInput(f"{count} samples of {len(digit)}", f"1 to {len(digit)}", "lower samples, or keep more digits")
     return _labelled(pixels[:count].astype(float), digit[:count], scaling)
@@ -77,8 +81,8 @@ def mnist(
 @recipe
 def mnist_stand_in(samples: int = 1000, *, seed: int = 0, scaling: str = "normalised") -> Task:
     """No MNIST: made-up images of its size, ten blurred prototypes with noise, for machines without the data."""
-    _check_scaling(scaling)
-    random = np.random.default_rng(whole(seed, "seed", least=0))
+    choice(scaling, "scaling", SCALINGS)
+    random = np.random.default_rng(checked_seed(seed))
     coarse = random.random((CLASSES, 7, 7)) ** 3
     prototypes = np.kron(coarse, np.ones((4, 4))).reshape(CLASSES, -1)
     digit = np.arange(whole(samples, "samples")) % CLASSES
@@ -86,9 +90,10 @@ def mnist_stand_in(samples: int = 1000, *, seed: int = 0, scaling: str = "normal
     return _labelled(np.round(pixels), digit, scaling)
 
 
-def _check_scaling(scaling: str) -> None:
-    if scaling not in SCALINGS:
-        raise UnknownName.among("scaling", scaling, SCALINGS)
+def _checked_digits(digits: Any) -> list[int]:
+    one = isinstance(digits, (int, np.integer))
+    kept = (digits,) if one else listed(digits, "digits", "digits to keep", "give digits=(0, 1)")
+    return [whole(digit, "digits", least=0, most=CLASSES - 1) for digit in kept]
 
 
 def _labelled(pixels: np.ndarray, digit: np.ndarray, scaling: str) -> Task:

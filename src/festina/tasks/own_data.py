@@ -8,7 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .._errors import BadInput
+from .. import _checks
+from .._errors import BadInput, shown
 from .._noun import is_traced, real_array
 from .._setup import Task
 from .._task import lowest_loss
@@ -134,7 +135,7 @@ def _labels(labels: Any, count: int) -> dict[str, Any] | None:
     checked = {}
     for name, values in labels.items():
         if not isinstance(name, str):
-            raise BadInput(f"a label with the name {name!r}", "a text as the name of a label", f"use {str(name)!r}")
+            raise BadInput(f"a label with the name {shown(name)}", "texts as names of labels", 'name it "context"')
         if _is_text(values):
             raise BadInput(
                 f"label {name!r} is {type(values).__name__} of text, such as {str(values[0])!r}",
@@ -158,13 +159,4 @@ def _is_text(values: Any) -> bool:
 
 
 def _names(names: Names, count: int, argument: str) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if isinstance(names, str):
-        raise BadInput(f"{argument} = {names!r}", "a list of names", f"give {argument}=[…]")
-    listed = tuple(str(name) for name in names)
-    if len(listed) != count:
-        raise BadInput(
-            f"{argument} has {len(listed)} names", f"{count} names", f"give one of {argument} per axis entry"
-        )
-    return listed
+    return None if names is None else _checks.names(names, argument, count)

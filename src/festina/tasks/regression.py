@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import _checks
 from .._errors import BadInput
 from .._noun import whole
 from .._setup import Task
@@ -17,14 +18,15 @@ __all__ = ["regression"]
 @recipe
 def regression(d_in: int = 5, d_out: int = 5, samples: int = 25, seed: int = 0, whiten: bool = True) -> Task:
     """Independent standard Gaussian inputs and outputs; the inputs are made exactly white unless `whiten` is false."""
-    rng = np.random.default_rng(whole(seed, "seed", least=0))
+    rng = np.random.default_rng(_checks.seed(seed))
     x = gaussian_inputs(rng, samples, d_in, whiten)
     return from_arrays(x, rng.normal(size=(len(x), whole(d_out, "d_out"))))
 
 
 def gaussian_inputs(rng: np.random.Generator, samples: int, d_in: int, whiten: bool) -> np.ndarray:
     """Standard Gaussian rows (sample, d_in); where `whiten`, with second moments of exactly I."""
-    x = rng.normal(size=(whole(samples, "samples"), whole(d_in, "d_in")))
+    samples, d_in, whiten = whole(samples, "samples"), whole(d_in, "d_in"), _checks.truth(whiten, "whiten")
+    x = rng.normal(size=(samples, d_in))
     if whiten and samples < d_in:
         raise BadInput(
             f"samples = {samples} with d_in = {d_in}",

@@ -26,7 +26,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._errors import BadInput, UnknownName
+from .._checks import choice
+from .._errors import BadInput
 from .._noun import real_array, whole
 from .._setup import Task
 from ._recipe import recipe
@@ -52,8 +53,7 @@ def routing(
         raise BadInput(f"trained = {trained} of {domains} domains", "trained <= domains", "train fewer pairs")
     if len(values) == 0:
         raise BadInput("levels is empty", "a number for each level of the tree", "give levels=(6, 4, 3)")
-    if pairs not in PAIRS:
-        raise UnknownName.among("pairs", pairs, PAIRS)
+    choice(pairs, "pairs", PAIRS)
     if pairs == "untrained" and trained == domains:
         raise BadInput(
             f"pairs = 'untrained' with trained = {trained} of {domains} domains",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._noun import positive, whole
+from .._checks import positive, whole
+from .._checks import seed as checked_seed
 from .._setup import Task
 from ._recipe import recipe
 from .own_data import from_arrays
@@ -25,7 +26,7 @@ def student_teacher(
 
     The inputs are made exactly white unless `whiten` is false. A linear student can reach loss 0.
     """
-    rng = np.random.default_rng(whole(seed, "seed", least=0))
+    rng = np.random.default_rng(checked_seed(seed))
     x = gaussian_inputs(rng, samples, d_in, whiten)
     hidden, scale = whole(hidden, "hidden"), positive(scale, "scale")
     first = scale * rng.normal(size=(hidden, x.shape[1]))

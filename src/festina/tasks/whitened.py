@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from .._checks import instance
 from .._errors import BadInput
 from .._linalg import NOTHING
 from .._noun import is_traced
@@ -20,8 +21,7 @@ def whitened(task: Task) -> Task:
 
     Names of inputs are dropped, since each new input mixes all old ones.
     """
-    if not isinstance(task, Task):
-        raise BadInput(f"task is {task!r}", "a Task", "build one with festina.tasks, such as tasks.hierarchy()")
+    instance(task, "task", Task, "build one with festina.tasks, such as tasks.hierarchy()")
     if is_traced(task):
         raise BadInput("a traced task", "concrete numbers", "whiten the task outside jit, grad and vmap")
     variances, vectors = np.linalg.eigh(task.cov_x)

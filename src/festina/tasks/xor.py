@@ -13,7 +13,8 @@ import dataclasses
 
 import numpy as np
 
-from .._errors import BadInput, UnknownName
+from .._checks import choice
+from .._errors import BadInput
 from .._noun import positive
 from .._setup import Task
 from ._recipe import recipe
@@ -30,8 +31,7 @@ def xor(margin: float = 1.0, form: str = "signs") -> Task:
     margin. Labels: "item" (0 … 3) and "sign" (+1 where the inputs differ, −1 where they agree).
     """
     margin = positive(margin, "margin", zero=True)
-    if form not in ("signs", "bits"):
-        raise UnknownName.among("form", form, ("signs", "bits"))
+    choice(form, "form", ("signs", "bits"))
     if form == "bits" and margin != 1:
         raise BadInput(
             f'margin = {margin:g} with form="bits"',

@@ -24,7 +24,7 @@ class Landscape:
     def __init__(self, net: Net, seen: Any, weights: Weights):
         self.net, self.seen = net, seen
         # Where JAX computes, numbers that stay are handed over once.
-        self.handed = None if isinstance(net, DeepLinear) else jax.tree.map(jnp.asarray, (net, seen))
+        self.handed = (net, seen) if isinstance(net, DeepLinear) else jax.tree.map(jnp.asarray, (net, seen))
         leaves, self.structure = jax.tree.flatten(weights)
         self.shapes = [np.shape(leaf) for leaf in leaves]
         self.ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])

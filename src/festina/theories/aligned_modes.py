@@ -32,9 +32,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _chain
-from .._errors import BadInput
+from .._checks import MOST, matching
+from .._errors import BadInput, shown
 from .._linalg import alignment_defect, balance_defect, chain_bases
-from .._noun import is_traced, noun, positive, real_array
+from .._noun import is_traced, noun, real_array
 from .._precision import in_double
 from .._setup import Setup
 from ._linear import (
@@ -103,17 +104,16 @@ def _time_to(strength, singular_value, variance, start, depth):
 
 def _checked(first: Any, name: str, singular_value: Any, variance: Any, start: Any) -> tuple[Any, ...]:
     numbers = {name: first, "singular_value": singular_value, "variance": variance, "start": start}
-    checked = tuple(real_array(value, argument) for argument, value in numbers.items())
-    if not is_traced(variance):
-        positive(np.min(checked[2]), "variance", zero=True)
-    for argument, value in zip(numbers, checked, strict=True):
+    apart = {name: real_array(numbers.pop(name), name)} if name == "times" else {}  # times have axes of their own
+    checked = apart | matching(numbers, least={"variance": 0})
+    for argument, value in checked.items():
         if not is_traced(value) and np.any(small := (value != 0) & (np.abs(value) < LIMITS.tiny)):
             raise BadInput(
                 f"{argument} = {value[small][0]:g}",
                 f"0, or at least {LIMITS.tiny:.2g}: processors round what is below to 0",
                 f"use 0, or measure {argument} in a smaller unit",
             )
-    return checked
+    return tuple(checked.values())
 
 
 def _check_product(variance: Any, start: Any, depth: float) -> None:
@@ -161,10 +161,11 @@ def _answered(found: Any, **numbers: Any) -> Any:
 
 
 def _checked_depth(depth: int | float) -> float:
-    if depth == math.inf:
+    plain = isinstance(depth, (int, float, np.integer, np.floating)) and not isinstance(depth, bool)
+    if plain and depth == math.inf:
         return math.inf
-    if isinstance(depth, bool) or not isinstance(depth, (int, float, np.number)) or depth < 1 or depth % 1:
-        raise BadInput(f"depth = {depth!r}", "1, 2, 3, … or math.inf", "depth counts layers: hidden layers + 1")
+    if not plain or not 1 <= depth <= MOST or depth % 1:
+        raise BadInput(f"depth = {shown(depth)}", "1, 2, 3, … or math.inf", "depth counts layers: hidden layers + 1")
     return int(depth)
 
 

@@ -34,9 +34,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _riccati
+from .. import _checks, _riccati
 from .._balance import balance
-from .._errors import NoTheory, UnknownName
+from .._errors import BadInput, NoTheory
 from .._linalg import NOTHING, Modes
 from .._noun import is_traced, noun, real_array, whole
 from .._precision import in_double
@@ -202,11 +202,16 @@ def family(
     """
     import xarray
 
-    lams, scales = np.atleast_1d(real_array(lam, "lam")), np.atleast_1d(real_array(scale, "scale"))
-    names = (observe,) if isinstance(observe, str) else tuple(observe)
+    _checks.instance(task, "task", Task, "build one with festina.tasks, such as tasks.regression()")
+    axes = {"lam": lam, "scale": scale}
+    lams, scales = (np.atleast_1d(real_array(value, name, ndim=(0, 1))) for name, value in axes.items())
+    for name, values in (("lam", lams), ("scale", scales)):
+        if not len(values):
+            raise BadInput(f"{name} is empty", "one number or more", f"give {name}=0.1 or a list")
+    names = _checks.names((observe,) if isinstance(observe, str) else observe, "observe")
     for name in names:
-        if name not in FAMILY:
-            raise UnknownName.among("observable of a family", name, FAMILY)
+        _checks.choice(name, "observable of a family", FAMILY)
+    seeds, aligned = whole(seeds, "seeds"), _checks.truth(aligned, "aligned")
     net, moments = DeepLinear(whole(hidden, "hidden")), task.moments_only()
     for extreme in (lams.min(), lams.max()):  # what one member cannot be, the family cannot
         setup = Setup(moments, net, Balanced(float(extreme), float(scales[0]), aligned), times=times)
@@ -217,7 +222,7 @@ def family(
                 "every assumption of BalancedRiccati",
                 "whiten the task with tasks.whitened, or shorten the times",
             )
-    axes = np.meshgrid(lams, scales, np.arange(whole(seeds, "seeds")), indexing="ij")
+    axes = np.meshgrid(lams, scales, np.arange(seeds), indexing="ij")
     values = in_double(_members)(moments, task.floor(), *map(np.ravel, axes), setup.times, net, names, aligned)
     sizes = (len(lams), len(scales), seeds)
     coordinates = {"lam": lams, "scale": scales, "seed": np.arange(seeds), "time": setup.times}

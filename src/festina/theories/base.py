@@ -26,11 +26,13 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import jax
 
+from .. import _checks
 from .._setup import Discrete, Setup
 from ..rules import GradientDescent
 
@@ -54,6 +56,14 @@ class Assumption:
     advisory: bool = False
     defect: bool = False
 
+    def __post_init__(self):
+        for argument in ("name", "statement", "needed"):
+            _checks.text(getattr(self, argument), argument)
+        if not isinstance(self.measured, str):
+            _checks.number(self.measured, "measured", finite=False)
+        for argument in ("holds", "advisory", "defect"):
+            _checks.truth(getattr(self, argument), argument)
+
     @classmethod
     def at_most(
         cls,
@@ -66,12 +76,13 @@ class Assumption:
         defect: bool = False,
     ) -> Assumption:
         """Holds if the measured number does not exceed the bound; NaN does not hold."""
-        return cls(name, statement, float(measured), f"<= {bound:g}", bool(measured <= bound), advisory, defect)
+        measured, bound = _checks.number(measured, "measured", finite=False), _checks.number(bound, "bound")
+        return cls(name, statement, measured, f"<= {bound:g}", measured <= bound, advisory, defect)
 
     @classmethod
     def that(cls, name: str, statement: str, holds: bool, measured: str, needed: str) -> Assumption:
         """Holds by kind, not by number."""
-        return cls(name, statement, measured, needed, bool(holds))
+        return cls(name, statement, measured, needed, _checks.truth(holds, "holds"))
 
     def __str__(self) -> str:
         measured = self.measured if isinstance(self.measured, str) else f"{self.measured:.3g}"
@@ -95,8 +106,37 @@ class Approach:
     order: float
 
 
+def _on_setup(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a theory on a setup and a seed, with both checked."""
+
+    @functools.wraps(method)
+    def checked(self: Theory, setup: Setup, seed: Any) -> Any:
+        _checks.instance(setup, "setup", Setup, "build one with festina.Setup(task, net, init)")
+        return method(self, setup, _checks.seed(seed))
+
+    return checked
+
+
+def _at_knob(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A theory's `turned`, with the value of the knob checked."""
+
+    @functools.wraps(method)
+    def checked(self: Theory, value: float) -> Setup:
+        return method(self, _checks.positive(value, "value"))
+
+    return checked
+
+
 class Theory(abc.ABC):
     """A theory whose integral is known; see the module's docstring for what a member gives."""
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        doors = {"assumptions": _on_setup, "constants": _on_setup, "remarks": _on_setup, "turned": _at_knob}
+        for name, door in doors.items():
+            method = getattr(cls, name)  # its own, or that of a class that shares it without being a theory
+            if not hasattr(method, "__wrapped__") and not getattr(method, "__isabstractmethod__", False):
+                setattr(cls, name, door(method))
 
     reference: ClassVar[Mapping[str, str]]
     readouts: ClassVar[Mapping[str, Readout]]
@@ -162,10 +202,12 @@ class Theory(abc.ABC):
         """The rate, (hidden, hidden), at which the hidden units of `path` turn against the flow's; None: never."""
         return None
 
+    @_on_setup
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         """What a user must know although every assumption holds."""
         return ()
 
+    @_at_knob
     def turned(self, value: float) -> Setup:
         """The example with the knob of `approach` at `value`; here the learning rate."""
         setup = self.example()
@@ -215,6 +257,8 @@ def smooth_training(setup: Setup, fastest_rate: Callable[[], float]) -> tuple[As
     `fastest_rate()` is the largest rate of the theory; steps as long as 2/rate diverge, and the error
     against the flow is of the order of lr × rate.
     """
+    _checks.instance(setup, "setup", Setup, "build one with festina.Setup(task, net, init)")
+    _checks.function(fastest_rate, "fastest_rate", "a function that gives a number", "give lambda: rate")
     rule = setup.rule
     if isinstance(rule, Discrete) and not (rule.full_batch and rule.follows_gradient):
         return (

@@ -53,27 +53,25 @@ import numpy as np
 from scipy.special import gamma
 
 from .. import _chain
+from .._checks import instance, matching
 from .._errors import BadInput, NoTheory
 from .._linalg import Modes, eigenvectors_within
 from .._noun import is_traced, noun, positive, real_array, whole
 from .._precision import in_double
 from .._setup import Setup
 from ..tasks.hierarchy import hierarchy_block
+from . import _context_pathways
 from ._context_pathways import (
     ContextConstants,
     ContextPathways,
     common_modes,
-    context_scale,
     directions,
     given_starts,
     in_blocks,
     losses,
     maps,
-    read_race,
     split,
     starts,
-    tree_levels,
-    unlike_trees,
 )
 from ._gated import fastest_gated_rate, gated_assumption
 from .base import Approach, Assumption, Limit, Readout, smooth_training
@@ -95,7 +93,7 @@ def item_mode(value: Any, *, items: int, contexts: int, size: int) -> ItemMode:
     """s_c, d_c, s_raw, S_m and D_m of a mode with singular value `value` of the tree, for subsets of `size`."""
     contexts, size = _checked(contexts, size)
     count = whole(items, "items", least=2) * contexts
-    unit = np.asarray(value) / count
+    unit = real_array(value, "value") / count
     return ItemMode(
         unit * math.sqrt(contexts * (contexts + 1)),
         contexts / count,
@@ -121,12 +119,16 @@ def gate_overlap(contexts: int, size: int) -> float:
 
 def output_overlap(contexts: int, size: int, shared: int) -> float:
     """The cosine of what two subsets of `size` contexts, `shared` in common, learn: (i − m²/C)/(m(C−m)/C)."""
+    shared = whole(shared, "shared", least=0, most=_checked(contexts, size)[1])
     return (shared - size**2 / contexts) / (size * (contexts - size) / contexts)
 
 
 def residual_strength(times: Any, *, singular_value: Any, variance: Any, overlap: float, start: Any) -> Any:
     """B(t) = B∞/(1 − (1 − B∞/B₀) e^(−2St)), B∞ = S/(fD): the strength of one subset, all having started alike."""
-    return np.asarray(in_double(_chain.strength)(times, singular_value, overlap * np.asarray(variance), start, 2))
+    given = {"times": times, "singular_value": singular_value, "variance": variance, "overlap": overlap, "start": start}
+    bounds: dict[str, float] = dict.fromkeys(("times", "variance", "overlap", "start"), 0.0)
+    times, singular_value, variance, overlap, start = matching(given, least=bounds).values()
+    return np.asarray(in_double(_chain.strength)(times, singular_value, overlap * variance, start, 2))
 
 
 def turning(contexts: int, size: int) -> tuple[float, float]:
@@ -148,20 +150,27 @@ def turning(contexts: int, size: int) -> tuple[float, float]:
 
 def arrival(mode: ItemMode, common_start: Any) -> Any:
     """t_c = ln(s_c/(d_c a_c) − 1)/(2 s_c): when the common pathway has learned half of an item mode."""
+    instance(mode, "mode", ItemMode, "use item_mode(value, items=8, contexts=3, size=2)")
+    given = matching({"mode": mode.common, "common_start": common_start}, above={"mode": 0, "common_start": 0})
+    return in_double(_arrival)(mode, given["common_start"])
+
+
+def _arrival(mode: ItemMode, common_start: Any) -> Any:
     left = mode.common / (mode.common_variance * common_start) - 1
     return jnp.log(jnp.maximum(left, jnp.finfo(jnp.result_type(left)).tiny)) / (2 * mode.common)
 
 
-@in_double
 def head_start(value: Any, start: Any, common_start: Any, *, items: int, contexts: int, size: int) -> Any:
     """B₀ = a K² exp[2(s_raw − S_m) t_c]: where a subset seems to start on the rest, from effective starts a and a_c."""
-    mode = item_mode(value, items=items, contexts=contexts, size=size)
-    return jnp.asarray(start) * (turning(contexts, size)[0] * _gained(mode, jnp.asarray(common_start))) ** 2
+    numbers = {"value": value, "start": start, "common_start": common_start}
+    value, start, common = matching(numbers, above={"value": 0, "common_start": 0}, least={"start": 0}).values()
+    mode, grown = item_mode(value, items=items, contexts=contexts, size=size), turning(contexts, size)[0]
+    return in_double(lambda start, *of_mode: start * (grown * _gained(*of_mode)) ** 2)(start, mode, common)
 
 
 def _gained(mode: ItemMode, common_start: Any) -> Any:
     """e^((s_raw − S_m) t_c): how much larger weights are after t_c than if they had always grown on the rest."""
-    return jnp.exp((mode.raw - mode.residual) * arrival(mode, common_start))
+    return jnp.exp((mode.raw - mode.residual) * _arrival(mode, common_start))
 
 
 def race_ranking(contexts: int) -> np.ndarray:
@@ -170,7 +179,7 @@ def race_ranking(contexts: int) -> np.ndarray:
     To leading order in ln(1/start), in units of N ln(1/start)/(2σ): (1 − (√(m(m+1)) − r)/√(C(C+1)))/r, with
     r = √(m(C−m)/C). The largest subsets win, although those of half the contexts have the larger S_m.
     """
-    size = np.arange(1, whole(contexts, "contexts", least=2))
+    size = np.arange(1, contexts := whole(contexts, "contexts", least=2))
     rest = np.sqrt(size * (contexts - size) / contexts)
     return (1 - (np.sqrt(size * (size + 1)) - rest) / math.sqrt(contexts * (contexts + 1))) / rest
 
@@ -188,7 +197,7 @@ def _constants(
 ) -> ContextConstants:
     n, contexts = race.items, race.contexts
     tree_left, values, tree_right = np.linalg.svd(hierarchy_block(n), full_matrices=False)
-    tree_level = tree_levels(n)
+    tree_level = _context_pathways.tree_levels(n)
     mode = item_mode(values[1:], items=n, contexts=contexts, size=race.size)
     common, level, of_items = common_modes(race, scale, tree_left, values, tree_right)
     start = starts([jnp.asarray(weights[e]) for e in race.common], common.left, common.right, level)
@@ -202,7 +211,7 @@ def _constants(
     left, right = tree_left[:, 1:] @ item_turn, tree_right[1:].T @ item_turn
     raw, rest, resting = directions(race)
     growing, joins = turning(contexts, race.size)
-    late = 2 * joins / growing * jnp.exp(-mode.raw * arrival(mode, begun[of_items]))
+    late = 2 * joins / growing * jnp.exp(-mode.raw * _arrival(mode, begun[of_items]))
     each = jnp.stack([
         starts(
             [jnp.asarray(weights[e]) for e in edges],
@@ -268,7 +277,7 @@ class ContextRace(Limit):
         task = tasks.contextual(items=2, contexts=3, blocks="hierarchy", context_scale=3.0)
         net = nets.Gated.contexts(subsets=2, contexts=3, items=2, width=8)
         drawn = Setup(task, net, inits.SmallRandom(value), until=1.0)
-        race, weights = read_race(drawn.net, drawn.task), list(drawn.weights(0))
+        race, weights = _context_pathways.read_race(drawn.net, drawn.task), list(drawn.weights(0))
         assert isinstance(race, ContextPathways)
         # Equal starts: in the limit the subsets arrive together.
         for edges, start in zip(race.subsets, _constants(race, 3.0, weights).starts[:, 0, 0], strict=True):
@@ -281,7 +290,7 @@ class ContextRace(Limit):
         gated = gated_assumption(setup)
         if not gated.holds:
             return (gated,)
-        race = read_race(setup.net, setup.task)
+        race = _context_pathways.read_race(setup.net, setup.task)
         shape = Assumption.that(
             "race",
             "two-layer pathways: a common one, and one for every subset of one number of contexts, on items alone",
@@ -297,14 +306,14 @@ class ContextRace(Limit):
         smooth = smooth_training(setup, lambda: fastest_gated_rate(setup, seed))
         if isinstance(race, str):
             return gated, shape, joint, *smooth
-        unlike = unlike_trees(race, setup)
+        unlike = _context_pathways.unlike_trees(race, setup)
         trees = Assumption.at_most(
             "equal trees", "gated moments are those of one tree in all contexts, relative", unlike, 1e-9
         )
         if not trees.holds:
             return gated, shape, joint, *smooth, trees
         weights = setup.weights(seed)
-        scale = context_scale(race, setup.task)
+        scale = _context_pathways.context_scale(race, setup.task)
         found = self.constants(setup, seed)
         largest = max(float(np.linalg.norm(w, 2)) ** 2 for w in weights)
         short = max(
@@ -337,7 +346,7 @@ class ContextRace(Limit):
         )  # fmt: skip
 
     def constants(self, setup: Setup, seed: Any) -> ContextConstants:
-        race = read_race(setup.net, setup.task)
+        race = _context_pathways.read_race(setup.net, setup.task)
         if isinstance(race, str):
             raise NoTheory(
                 f"ContextRace on {race}",
@@ -345,7 +354,8 @@ class ContextRace(Limit):
                 "use PathDynamics, which covers every gated network",
             )
         given = self.common_start, self.subset_start
-        find = lambda seed: _constants(race, context_scale(race, setup.task), setup.weights(seed), *given)  # noqa: E731
+        scale = _context_pathways.context_scale(race, setup.task)
+        find = lambda seed: _constants(race, scale, setup.weights(seed), *given)  # noqa: E731
         return setup._remembered("context race", seed, find) if all(one is None for one in given) else find(seed)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:

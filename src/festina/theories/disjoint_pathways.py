@@ -37,9 +37,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _chain
+from .._checks import matching
 from .._errors import BadInput
 from .._linalg import Modes, alignment_defect, balance_defect, chain_bases, input_defect, modes_at
-from .._noun import noun, positive, real_array, static, whole
+from .._noun import noun, positive, static, whole
 from .._paths import product
 from .._precision import in_double
 from .._race import race
@@ -63,14 +64,13 @@ def time_to_loss(singular_value: Any, *, target: Any, start: Any, fraction: Any,
     23.81
     """
     numbers = {"singular_value": singular_value, "target": target, "start": start, "fraction": fraction}
-    s, target, start, fraction = (real_array(value, name) for name, value in numbers.items())
-    for name, value in numbers.items():
-        positive(np.min(value), name)
+    s, target, start, fraction = matching(numbers, above=dict.fromkeys(numbers, 0)).values()
     if np.max(fraction) >= 1:
         raise BadInput(
             f"fraction = {np.max(fraction):g}", "a fraction below 1 of the loss without learning", "lower fraction"
         )
-    rate = 2 * s if lr is None else 2 * np.log1p(positive(lr, "lr") * s) / lr
+    lr = None if lr is None else positive(lr, "lr")
+    rate = 2 * s if lr is None else 2 * np.log1p(lr * s) / lr
     # 1 − √fraction, which would lose its digits next to 1; what is left is √fraction itself.
     left, begun = np.broadcast_arrays(np.sqrt(fraction), start / target)
     learned = (1 - fraction) / (1 + left)

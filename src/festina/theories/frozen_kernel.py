@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _kernel
+from .._checks import instance
 from .._noun import noun, static
 from .._paths import product
 from .._precision import in_double
@@ -200,6 +201,7 @@ class FrozenKernel(Limit):
 
 def fastest_rate(setup: Setup, seed: int) -> float:
     """The largest eigenvalue of the kernel by power iteration; the kernel is not formed."""
+    instance(setup, "setup", Setup, "build one with festina.Setup(task, net, init)")
     bound, weights = setup.bound(), setup.weights(seed)
     net, task = bound.net, bound.task
     if net.linear:

@@ -31,6 +31,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _chain
+from .._checks import instance, listed, real_array
+from .._errors import BadInput
 from .._linalg import NOTHING, Modes, eigenvectors_within, mode_levels
 from .._noun import noun
 from .._precision import in_double
@@ -63,10 +65,14 @@ class SmallRandomConstants:
     x: Any
 
 
-@in_double
 def effective_starts(modes: Modes, weights: Any) -> tuple[Modes, Any, Any]:
     """The modes, turned within levels of equal s, the strength from which each seems to start, its hidden direction."""
-    first, last = (jnp.asarray(w) for w in weights)
+    return _effective_starts(modes, _two_layers(modes, weights))
+
+
+@in_double
+def _effective_starts(modes: Modes, weights: Any) -> tuple[Modes, Any, Any]:
+    first, last = map(jnp.asarray, weights)
     stairs, pivots, basis = staircase((first @ modes.right + last.T @ modes.left).T)
     level = mode_levels(modes)
     # What a level adds to the levels before it.
@@ -78,6 +84,22 @@ def effective_starts(modes: Modes, weights: Any) -> tuple[Modes, Any, Any]:
     live = effective > 0
     length = jnp.where(live, 2 * jnp.sqrt(jnp.where(live, effective, 1.0)), 1.0)
     return turned, effective, jnp.where(live, (basis.T @ own.T @ turn) / length, 0.0)
+
+
+def _two_layers(modes: Any, weights: Any) -> tuple[Any, Any]:
+    """Two layers between the inputs and outputs of these modes."""
+    instance(modes, "modes", Modes, "use task.modes(), or setup.modes(seed)")
+    needed, do = "two layers, (hidden, in) and (out, hidden)", "use setup.weights(seed)"
+    given = listed(weights, "weights", needed, do)
+    layers = [real_array(w, f"weights[{k}]") for k, w in enumerate(given)]
+    ends = modes.right.shape[0], modes.left.shape[0]
+    if len(layers) != 2 or any(w.ndim != 2 for w in layers) or layers[0].shape[::-1] + layers[1].shape[::-1] != (
+        ends[0], layers[0].shape[0], layers[0].shape[0], ends[1]
+    ):  # fmt: skip
+        raise BadInput(
+            f"weights of shapes {[w.shape for w in layers]} for {ends[0]} inputs, {ends[1]} outputs", needed, do
+        )
+    return layers[0], layers[1]
 
 
 def _layers(constants: SmallRandomConstants, strengths: Any) -> tuple[Any, Any]:

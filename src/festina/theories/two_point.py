@@ -43,6 +43,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _one_pair, _rotation, _two_point
+from .._checks import instance
+from .._errors import BadInput
 from .._linalg import Modes
 from .._noun import is_traced, noun, real_array
 from .._precision import in_double
@@ -278,6 +280,7 @@ def _public(function: Callable[P, T], rank: tuple[int, ...] = (0, 1)) -> Callabl
     """A formula of `_two_point` on checked numbers, compiled and in double; `rank` is that of its times."""
     signature = inspect.signature(function)
     order = tuple(signature.parameters)
+    optional = {name for name, parameter in signature.parameters.items() if parameter.default is None}
 
     @functools.cache
     def compiled(*names: str) -> Any:
@@ -294,12 +297,18 @@ def _public(function: Callable[P, T], rank: tuple[int, ...] = (0, 1)) -> Callabl
         given: dict[str, Any] = dict(zip(order, args, strict=True)) if bound else {}
         given = given or signature.bind(*args, **kwargs).arguments
         apart = {name: given.pop(name) for name in ("ts", "curves") if name in given}
-        numbers = {name: value for name, value in given.items() if value is not None}
+        numbers = {name: value for name, value in given.items() if value is not None or name not in optional}
         # Plain numbers travel as one array: each argument of its own costs microseconds.
         fine = _two_point.plainly_fine(numbers)
         values = np.array([*numbers.values()], float) if fine else [*_two_point.checked(numbers).values()]
         if "curves" in apart:
-            curves = [real_array(curve, name) for curve, name in zip(apart["curves"], Curves._fields, strict=True)]
+            instance(apart["curves"], "curves", tuple, "give what `trajectory` returns")
+            if len(apart["curves"]) != len(Curves._fields):
+                seen, needed = f"curves has {len(apart['curves'])} entries", f"{', '.join(Curves._fields)}"
+                raise BadInput(seen, needed, "give what `trajectory` returns")
+            curves = [
+                real_array(curve, f"curves.{name}") for curve, name in zip(apart["curves"], Curves._fields, strict=True)
+            ]
             apart["curves"] = Curves(*curves)
         evaluate = compiled(*apart, *numbers)
         if "ts" not in apart:
