@@ -263,7 +263,10 @@ CALLS = {
     ),
     "gates.Replay": lambda: (
         gates.Replay,
-        {name: getattr(replayed(), name) for name in ("trajectory", "errors", "loss_errors", "flipped", "recording")},
+        {
+            name: getattr(replayed(), name)
+            for name in ("trajectory", "errors", "loss_errors", "flipped", "recording", "strayed")
+        },
     ),
     "gates.Replay.setup": lambda: (replayed().setup, dict(seed=0)),
     "gates.aligned": call(gates.aligned, points=X, onto=X[::-1]),
@@ -303,6 +306,7 @@ CALLS = {
     "nets.Gated.contexts": call(nets.Gated.contexts, subsets=1, contexts=2, items=2, width=2),
     "nets.Gated.draw": lambda: (gated().draw, dict(task=gated_task())),
     "nets.Gated.gradient": lambda: (gated().gradient, dict(task=gated_task(), weights=gated_weights())),
+    "nets.Gated.closed_edges": lambda: (gated().closed_edges, dict(tasks=[gated_task()])),
     "nets.Gated.moments": lambda: (gated().moments, dict(task=gated_task())),
     "nets.Gated.on": lambda: (gated().on, dict(task=gated_task())),
     "nets.Gated.pathways": call(nets.Gated.pathways, pathways=[{"on": {"item": [0]}, "width": 2}]),
@@ -342,6 +346,7 @@ CALLS = {
     "probe.jax": call(probe.jax, function=jax_model, inputs=X, targets=Y),
     "probe.layers": lambda: (probe.layers, dict(model=model(), inputs=X)),
     "probe.scan": lambda: (probe.scan, dict(trajectory=probed())),
+    "probe.weighted": call(probe.weighted, distances=1.0 - np.eye(3), scale=1.0, normalised=True),
     "probe.structure": call(probe.structure, inputs=X, targets=Y, hidden={"hidden": X}, outputs=0.5 * Y, kappa=1.0),
     "probe.torch": lambda: (probe.torch, dict(model=model(), inputs=X, targets=Y)),
     "race": lambda: (
@@ -384,6 +389,7 @@ CALLS = {
     "tasks.two_point": call(tasks.two_point, dx=1.0, dy=1.0),
     "tasks.whitened": lambda: (tasks.whitened, dict(task=tasks.regression())),
     "tasks.xor": call(tasks.xor, margin=1.0),
+    "theories.ContextRace": call(theories.ContextRace, common_start=1e-3, subset_start=[1e-3, 1e-4]),
     "theories.aligned_modes.mode": formula("aligned_modes", "mode", times=[0.0, 1.0], singular_value=1.0, start=0.1),
     "theories.aligned_modes.time_to": formula("aligned_modes", "time_to", strength=0.5, singular_value=1.0, start=0.1),
     "theories.balanced_riccati.family": lambda: (

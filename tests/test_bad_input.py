@@ -32,7 +32,7 @@ KINDS = ("tasks", "nets", "inits", "rules", "theories", "gates", "probe")
 # What festina calls itself, inside compiled code, with arguments that it has checked where they came in: the contract
 # between it and a theory, net, init or rule (docs/extend.md). Their arguments are traced arrays.
 CONTRACT = {
-    "Theory": {"start", "field", "states", "weights", "costly", "times_together"},
+    "Theory": {"start", "field", "states", "weights", "path", "turning", "fastest_growth", "costly", "times_together"},
     "Net": {"fits", "bound", "layer", "thinned", "through", "representations", "gates", "columns"},
     "Init": {"draw"},
     "Rule": {"start", "step", "steps", "on_clock"},

@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from . import _checks
 from ._errors import BadInput
 from ._files import read_plain, write_whole
 
@@ -39,7 +40,12 @@ def netcdf_bytes(data: Any) -> bytes:
 
 def save_netcdf(data: Any, path: str | Path) -> None:
     """Write a Dataset as netCDF; the file appears whole or not at all."""
-    path = Path(path)
+    path = _checks.path(path, "path")
+    if not path.parent.is_dir():
+        seen = f"path = {str(path)!r}: no folder {path.parent}"
+        raise BadInput(seen, "an existing folder to write into", f"create {path.parent} first")
+    if path.is_dir():
+        raise BadInput(f"path = {str(path)!r} is a folder", "the path of a file", "add the name of a file")
     write_whole(path.parent, {path.name: netcdf_bytes(data)})
 
 

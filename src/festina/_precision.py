@@ -43,8 +43,12 @@ def as_its_weights(method: F) -> F:
 
     @functools.wraps(method)
     def wrapped(net, weights, *inputs, **named):
-        is_double = any(getattr(leaf, "dtype", None) == np.float64 for leaf in jax.tree.leaves(weights))
-        traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((weights, inputs, named)))
+        try:
+            leaves = jax.tree.leaves((weights, inputs, named))
+        except (RecursionError, SystemError):  # lists in lists, deeper than any weights: the method refuses them
+            leaves = []
+        is_double = any(getattr(leaf, "dtype", None) == np.float64 for leaf in leaves)
+        traced = any(isinstance(leaf, Tracer) for leaf in leaves)
         if traced or not is_double or jnp.result_type(float) == np.float64:
             return method(net, weights, *inputs, **named)
         return in_double(functools.partial(method, net))(weights, *inputs, **named)

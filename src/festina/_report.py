@@ -155,10 +155,10 @@ class Report:
         to its place last: what was there stays, until all of the new report is on disk.
         """
         with alone_in(writable_folder(folder, "folder")) as folder:
-            self.save_into(folder)
+            self._save_into(folder)
         return folder
 
-    def save_into(self, folder: Path) -> None:
+    def _save_into(self, folder: Path) -> None:
         """`save` into a folder that this run has for itself."""
         from ._plot import picture_bytes, styled
 
@@ -262,7 +262,7 @@ def run_into(
     }
     report = Report(experiment, result, claims, _json_safe(facts))
     if folder is not None:
-        report.save_into(folder)
+        report._save_into(folder)
         clear_parts(folder)
     return report
 

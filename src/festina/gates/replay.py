@@ -55,6 +55,7 @@ class Replay:
         _checks.instance(self.recording, "recording", Recording, do)
         for name in ("errors", "loss_errors", "flipped"):
             _checks.real_array(getattr(self, name), name, ndim=2)
+        _checks.number(self.strayed, "strayed")
 
     @property
     def error(self) -> float:

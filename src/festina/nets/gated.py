@@ -20,7 +20,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _gating
+from .. import _checks, _gating
 from .._bound import activity, bind, gate_values, hidden_activity, opened_edges, written
 from .._errors import BadInput, shown
 from .._graph import Graph, Path, checked_weights, graph
@@ -142,6 +142,9 @@ class Gated(Net):
 
     def closed_edges(self, tasks: Iterable[Task]) -> tuple[str, ...]:
         """The edges through which no sample ever opens a path: they stay as they start."""
+        tasks = _checks.listed(tasks, "tasks", "a list of tasks", "give tasks=[task]", empty=True)
+        for task in tasks:
+            _checks.instance(task, "tasks", Task, "give tasks=[task]")
         if self.__dict__.get("_is_stretch"):
             return ()  # another time may open them
         stretches = [self.at_time(time) for time in (0.0, *self.switches)]

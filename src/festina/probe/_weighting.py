@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import positive, real_array, truth
 from .._errors import BadInput
-from .._noun import positive, real_array
 
 
 def weighted(distances: Any, *, scale: float | None = 1.0, normalised: bool = False) -> np.ndarray:
@@ -23,7 +23,7 @@ def weighted(distances: Any, *, scale: float | None = 1.0, normalised: bool = Fa
         normalised: divide by Σ_k W_ik Σ_l W_jl, so that Ĥ is a mean of distances, and set the diagonal to 0; in print
             it is a sum, which grows with the number of points, and points are at a distance from themselves.
     """
-    H = real_array(distances, "distances", ndim=2)
+    H, normalised = real_array(distances, "distances", ndim=2), truth(normalised, "normalised")
     if H.shape[0] != H.shape[1] or H.shape[0] < 2:
         raise BadInput(
             f"distances of shape {H.shape}", "one row and one column for each of the points", "give H, square"

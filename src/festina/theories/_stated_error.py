@@ -51,9 +51,6 @@ def stated_error(
 
 
 def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumption], carried: Any) -> float:
-    known = theory.error(setup, seed)
-    if known is not None:
-        return max(float(known), RESOLVED)
     if not has_path(theory):
         return max(_against_flow.difference(theory, setup, seed), RESOLVED)
     if carried is None:

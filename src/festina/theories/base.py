@@ -190,10 +190,6 @@ class Theory(abc.ABC):
         """Weights of the whole network in these states, on which its error is measured; None if unknown."""
         return self.weights(constants, states)
 
-    def error(self, setup: Setup, seed: int) -> float | None:
-        """The relative error of the answer, where the theory knows it better than its path tells; else None."""
-        return None
-
     def fastest_growth(self, constants: Any, states: Any) -> Any:
         """A bound on the rate at which any error of the weights can grow, time first; None if none is known."""
         return None

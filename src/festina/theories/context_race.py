@@ -264,7 +264,8 @@ class ContextRace(Limit):
     def __post_init__(self):
         for name in ("common_start", "subset_start"):
             if getattr(self, name) is not None and not is_traced(getattr(self, name)):
-                positive(np.min(real_array(getattr(self, name), name, ndim=(0, 1))), name)
+                starts_given = real_array(getattr(self, name), name, ndim=(0, 1))
+                positive(float(np.min(starts_given)) if starts_given.size else 0.0, name)
 
     @classmethod
     def example(cls) -> Setup:
