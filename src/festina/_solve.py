@@ -128,7 +128,7 @@ def covering(setup: Setup, *, seed: int = 0) -> Covering:
     seed = _checks.seed(seed)
     if isinstance(setup.task, TaskSequence) or setup.net.switches:
         setup = _sequence.stages(setup)[0].setup
-    return Covering(_certified(_measured(member(), setup, seed), setup, seed) for member in members().values())
+    return Covering([_certified(_measured(member(), setup, seed), setup, seed) for member in members().values()])
 
 
 def solve(
@@ -273,7 +273,7 @@ def _chosen(setup: Setup, theory: Any, seed: int, strict: bool, carried: Any) ->
 
 def _best(setup: Setup, seed: int, carried: Any) -> Coverage | None:
     """The first of `covering`; errors are measured only as far as they decide."""
-    ranked = Covering(_measured(member(), setup, seed) for member in members().values())
+    ranked = Covering([_measured(member(), setup, seed) for member in members().values()])
     for kind in _sequence.KINDS:
         found = []
         for entry in ranked:

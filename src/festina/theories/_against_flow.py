@@ -10,7 +10,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from .. import _objective
-from .._precision import to_numpy
+from .._precision import in_double
 from .._setup import Setup
 from ._certificate import time_grid
 from ._landscape import Landscape
@@ -27,23 +27,29 @@ def difference(theory: Any, setup: Setup, seed: int) -> float:
     with jax.enable_x64(True):
         landscape = Landscape(bound.net, _objective.evidence(bound.net, bound.task), weights)
         begun = landscape.flat(weights)
-        flow = solve_ivp(
-            lambda _, flat: landscape.at(flat).downhill,
-            (0.0, last),
-            begun,
-            method="DOP853",
-            t_eval=np.unique(times),
-            rtol=RTOL,
-            atol=RTOL * 1e-4 * float(np.sqrt(np.mean(begun**2))),
-        )
-        reached = [landscape.at(flat).answer for flat in flow.y.T]
-        answers = _answers(
-            theory, "map" if bound.net.linear else "outputs", to_numpy(theory.constants(setup, seed)), times
-        )
-    said = np.asarray(answers)[np.unique(times, return_index=True)[1]]
-    wrong = np.max(landscape.lengths(said - np.stack(reached)), axis=1)
+        weights_then = (begun, *_flow(landscape, begun, np.unique(times)[1:]))
+        reached = np.stack([landscape.at(flat).answer for flat in weights_then])
+    name, constants = "map" if bound.net.linear else "outputs", in_double(lambda: theory.constants(setup, seed))()
+    said = in_double(_answers)(theory, name, constants, times)[np.unique(times, return_index=True)[1]]
+    wrong = np.max(landscape.lengths(said - reached), axis=1)
     scale = np.max(landscape.lengths(said), axis=1)
     return float(np.max(wrong / np.where(scale > 0, scale, 1.0)))
+
+
+def _flow(landscape: Landscape, begun: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Weights at `times`, (time, weight)."""
+    if not len(times):
+        return np.empty((0, begun.size))
+    found = solve_ivp(
+        lambda _, flat: landscape.at(flat).downhill,
+        (0.0, times[-1]),
+        begun,
+        method="DOP853",
+        t_eval=times,
+        rtol=RTOL,
+        atol=RTOL * 1e-4 * float(np.sqrt(np.mean(begun**2))),
+    )
+    return found.y.T
 
 
 @functools.partial(jax.jit, static_argnames=("theory", "answer"))

@@ -28,7 +28,7 @@ import jax
 import numpy as np
 
 from .. import _objective
-from .._precision import to_numpy
+from .._precision import in_double, to_numpy
 from .._setup import Discrete, Setup
 from ._landscape import Landscape
 from ._stiff import advanced, extreme_rates
@@ -184,7 +184,7 @@ class _Path:
         for first in range(0, len(self.times), together):
             times = self.times[first : first + together]
             filled = np.concatenate([times, np.repeat(times[-1:], together - len(times))])
-            weights, speeds, turning, answers = to_numpy(_path(self.theory, self.answer, self.constants, filled))
+            weights, speeds, turning, answers = in_double(_path)(self.theory, self.answer, self.constants, filled)
             flat, speed = (
                 np.concatenate([np.reshape(leaf, (together, -1)) for leaf in jax.tree.leaves(tree)], axis=1)
                 for tree in (weights, speeds)

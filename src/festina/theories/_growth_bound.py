@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._precision import to_numpy
+from .._precision import in_double
 from .._setup import Setup
 from ..nets import DeepLinear
 from ._certificate import EPS, RESOLVED, time_grid
@@ -44,9 +44,8 @@ def growth_bound(theory: Theory, setup: Setup, seed: int, measured: Sequence[Ass
         if bound <= RESOLVED:
             return bound
     nodes = time_grid(last, last * 1e-4, TIMES)
-    with jax.enable_x64(True):
-        constants = to_numpy(theory.constants(setup, seed))
-        growth, answer = to_numpy(_along(theory, constants, (nodes[1:] + nodes[:-1]) / 2))
+    constants = in_double(lambda: theory.constants(setup, seed))()
+    growth, answer = in_double(_along)(theory, constants, (nodes[1:] + nodes[:-1]) / 2)
     return _bound(begun, size, float(np.linalg.norm(answer)), float(np.sum(growth * np.diff(nodes))))
 
 
