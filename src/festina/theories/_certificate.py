@@ -142,6 +142,8 @@ class _Path:
         self.times = np.concatenate([[0.0], (self.nodes[1:] + self.nodes[:-1]) / 2, [self.last]])
         self.first = next(self.moments())
         self.start = start if self.first.turning is None else self._in_frame(start)
+        # What large layers that cancel leave is rounding, and nothing to be relative to.
+        self.unseen = 1e3 * EPS * np.prod([np.linalg.norm(layer) for layer in self.landscape.layers(start)])
 
     def _in_frame(self, start: np.ndarray) -> np.ndarray:
         """The start, with the hidden units turned as the theory has them."""
@@ -209,9 +211,9 @@ class _Path:
             times.append(self.times[k])
             wrong.append(self._sizes(missed, middle))
             right.append(self._sizes(now.answer, now.weights))
-            if not np.all(wrong[-1] <= LOST * np.max(right, axis=0)):
+            scale = np.maximum(np.max(right, axis=0), self.unseen)
+            if not np.all(wrong[-1] <= LOST * scale):
                 break
-        scale = np.max(right, axis=0)
         errors = np.max(np.stack(wrong) / np.where(scale > 0, scale, 1.0), axis=1)
         return Certificate(np.array(times), np.where(np.isnan(errors), np.inf, errors), delta)
 
