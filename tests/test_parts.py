@@ -76,7 +76,8 @@ def test_a_run_that_broke_off_goes_on_and_clears_up(tmp_path, trained, monkeypat
         return real.run(**real.QUICK)
 
     parts = {key: getattr(real, key) for key in ("__doc__", "REFERENCE", "claims", "figure")}
-    fake = types.SimpleNamespace(run=run, QUICK={}, **parts)
+    fake = types.ModuleType(name)
+    vars(fake).update(parts, run=run, QUICK={})
     monkeypatch.setattr(_report.Experiment, "named", classmethod(lambda cls, name: cls(name, fake)))
     with pytest.raises(KeyboardInterrupt):
         fs.run(name, out=tmp_path)

@@ -97,7 +97,7 @@ def test_the_frozen_twin_is_that_of_the_simulated_network(both):
             gates.freeze(seen, clusters=2, init=LAW)
         return
     frozen, wanted = gates.freeze(seen, clusters=2, init=LAW), gates.freeze(simulated, clusters=2)
-    for name in ("mean", "raw", "output_gap", "geometry"):
+    for name in ("raw_mean", "raw", "output_gap", "geometry"):
         np.testing.assert_allclose(frozen.errors[name], wanted.errors[name], rtol=1e-6, atol=1e-9)
     with pytest.raises(fs.BadInput, match=r"Given weights\n.*\n.*give init="):
         gates.freeze(seen, clusters=2)

@@ -6,6 +6,9 @@ is ended without a word.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import time
 from pathlib import Path
 
@@ -38,8 +41,16 @@ def make_room() -> bool:
         return False
     if full:
         jax.clear_caches()
+        gc.collect()
+        _give_back()
         _Room.others = _maps()
     return full
+
+
+def _give_back() -> None:
+    """What was freed, to the system: the C library keeps it for later."""
+    with contextlib.suppress(OSError, AttributeError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _maps() -> int:
