@@ -290,15 +290,16 @@ def test_growth_is_resolved_to_second_order_and_fast_decay_is_gone(stiffness, mo
     basis = np.linalg.qr(rng.normal(size=(6, 6)))[0]
     matrix = (basis * [2.0, 0.3, 0.0, -1.0, -stiffness / 2, -stiffness]) @ basis.T
     delta, source = rng.normal(size=(2, 6))
-    rates = extreme_rates(lambda v: matrix @ v, 6, rng)
-    np.testing.assert_allclose(rates, (stiffness, 2.0), rtol=1e-8)
+    found = extreme_rates(lambda v: matrix @ v, delta, rng)
+    np.testing.assert_allclose(found, (stiffness, 2.0), rtol=1e-8)
+    rates = _stiff.Rates(*found, 2.0)
     whole = np.zeros((7, 7))
     whole[:6, :6], whole[:6, 6] = 3 * matrix, 3 * source
     exact = (scipy.linalg.expm(whole) @ np.append(delta, 1.0))[:6]
     errors = []
     for grown in (0.3, 0.15, 0.075):
         monkeypatch.setattr(_stiff, "GROWN", grown)
-        reached = advanced(lambda v: matrix @ v, source, delta, 3.0, *rates)
+        reached = advanced(lambda v: matrix @ v, source, delta, 3.0, rates)
         errors.append(np.linalg.norm(reached - exact) / np.linalg.norm(exact))
     assert errors[0] < 0.05
     orders = np.log2(np.divide(errors[:-1], errors[1:]))

@@ -33,7 +33,8 @@ def difference(theory: Any, setup: Setup, seed: int) -> float:
     said = in_double(_answers)(theory, name, constants, times)[np.unique(times, return_index=True)[1]]
     wrong = np.max(landscape.lengths(said - reached), axis=1)
     scale = np.max(landscape.lengths(said), axis=1)
-    return float(np.max(wrong / np.where(scale > 0, scale, 1.0)))
+    error = float(np.max(wrong / np.where(scale > 0, scale, 1.0)))
+    return error if np.isfinite(error) else np.inf
 
 
 def _flow(landscape: Landscape, begun: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -47,9 +48,9 @@ def _flow(landscape: Landscape, begun: np.ndarray, times: np.ndarray) -> np.ndar
         method="DOP853",
         t_eval=times,
         rtol=RTOL,
-        atol=RTOL * 1e-4 * float(np.sqrt(np.mean(begun**2))),
+        atol=RTOL * 1e-4 * float(np.sqrt(np.mean(begun**2))) or RTOL,
     )
-    return found.y.T
+    return found.y.T if found.success else np.full((len(times), begun.size), np.nan)
 
 
 @functools.partial(jax.jit, static_argnames=("theory", "answer"))

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -31,12 +32,13 @@ from .. import _objective
 from .._precision import in_double, to_numpy
 from .._setup import Discrete, Setup
 from ._landscape import Landscape
-from ._stiff import advanced, extreme_rates
+from ._stiff import Rates, advanced
 
 EPS = float(np.finfo(float).eps)
 RESOLVED = 1e-9  # rtol of GradientFlow: a smaller error cannot be told from that of the flow itself
 LOST = 1e3  # an error this large, relative, is not followed further
 FIRST = 0.05  # the first time of the logarithmic grid, in units of the fastest time constant
+REFINED = 2  # times that the grid is laid anew
 SECOND_ORDER = 2.0  # room for what is of order δ²
 MANY, FEW, LARGE = 160, 64, 20_000  # steps, and steps of a net with more weights than this
 HELD = 2**23  # numbers of a path that are held at once
@@ -65,7 +67,7 @@ class Certificate:
 def certificate(theory: Any, setup: Setup, seed: int, *, carried: np.ndarray | None = None) -> Certificate:
     """The error of what `theory` answers, against gradient flow from the weights of the setup.
 
-    `carried` is a shift of these weights, in the theory's frame: the error that an earlier task has left.
+    `carried` is a shift of these weights: the error that an earlier task has left.
     """
     return _found("certificate", _of_theory, theory, setup, seed, carried)
 
@@ -82,28 +84,28 @@ def steps(theory: Any, setup: Setup, seed: int) -> Certificate:
 
 def _found(name: str, find: Callable, theory: Any, setup: Setup, seed: int, carried: Any = None) -> Certificate:
     lr = float(setup.rule.lr) if isinstance(setup.rule, Discrete) else 0.0
-    given = b"" if carried is None else carried.tobytes()
-    key = f"{name} of {theory!r} until {float(np.max(setup.times))!r}, lr {lr!r}, {given!r}"
+    given = None if carried is None else hashlib.sha256(carried.tobytes()).hexdigest()
+    key = f"{name} of {theory!r} until {float(np.max(setup.times))!r}, lr {lr!r}, from {given}"
 
     def of(seed: int) -> Certificate:
         with jax.enable_x64(True):
-            return find(_Path(theory, setup, seed), 0.0 if carried is None else carried, lr)
+            return find(_Path(theory, setup, seed, carried), lr)
 
     return setup._remembered(key, seed, of)
 
 
-def _of_theory(path: _Path, carried: Any, lr: float) -> Certificate:
-    begun = path.start - path.first.weights + path.noise(path.start) + path.integration() + carried
+def _of_theory(path: _Path, lr: float) -> Certificate:
+    begun = path.start - path.first.weights + path.noise(path.start) + path.integration()
     return path.followed(
         begun, lambda point, now: point.downhill + path.turned(now, now.weights) - now.speed, whole=True
     )
 
 
-def _of_rounding(path: _Path, carried: Any, lr: float) -> Certificate:
+def _of_rounding(path: _Path, lr: float) -> Certificate:
     return path.followed(path.noise(path.start), lambda point, now: path.fastest * path.noise(now.weights))
 
 
-def _of_steps(path: _Path, carried: Any, lr: float) -> Certificate:
+def _of_steps(path: _Path, lr: float) -> Certificate:
     return path.followed(np.zeros_like(path.start), lambda point, now: -lr / 2 * point.pull(point.downhill))
 
 
@@ -127,23 +129,38 @@ class Moment:
 class _Path:
     """A theory's path through the landscape of a setup."""
 
-    def __init__(self, theory: Any, setup: Setup, seed: int):
+    def __init__(self, theory: Any, setup: Setup, seed: int, carried: np.ndarray | None):
         self.theory, self.last = theory, float(np.max(setup.times))
         bound, weights = setup.bound(), setup.weights(seed)
         self.landscape = Landscape(bound.net, _objective.evidence(bound.net, bound.task), weights)
         self.constants = to_numpy(theory.constants(setup, seed))
         self.answer = "map" if bound.net.linear else "outputs"
         self.rng = np.random.default_rng(0)
-        start = self.landscape.flat(weights)
-        decay, growth = extreme_rates(self.landscape.at(start).pull, start.size, self.rng)
-        self.fastest = max(decay, growth)
+        start = self.landscape.flat(weights) + (0.0 if carried is None else carried)
+        self.fastest = max(self.landscape.at(start).rates(start, self.rng))
         count = MANY if self.landscape.size <= LARGE else FEW
-        self.nodes = time_grid(self.last, FIRST / max(self.fastest, EPS), count)
-        self.times = np.concatenate([[0.0], (self.nodes[1:] + self.nodes[:-1]) / 2, [self.last]])
+        self._step_at(time_grid(self.last, FIRST / max(self.fastest, EPS), count))
+        for _ in range(REFINED):
+            self._step_at(self._nodes_where_it_moves())
         self.first = next(self.moments())
         self.start = start if self.first.turning is None else self._in_frame(start)
         # What large layers that cancel leave is rounding, and nothing to be relative to.
         self.unseen = 1e3 * EPS * np.prod([np.linalg.norm(layer) for layer in self.landscape.layers(start)])
+
+    def _step_at(self, nodes: np.ndarray) -> None:
+        self.nodes = nodes
+        self.times = np.concatenate([[0.0], (nodes[1:] + nodes[:-1]) / 2, [self.last]])
+
+    def _nodes_where_it_moves(self) -> np.ndarray:
+        """As many nodes, half of them where they were, half where the weights change: modes are learned one by one."""
+        flat = np.stack([now.weights for now in self.moments()])
+        moved = np.linalg.norm(np.diff(flat, axis=0), axis=1)
+        length = np.concatenate([[0.0], np.cumsum(moved)])
+        if not length[-1] > 0:
+            return self.nodes
+        half = len(self.nodes) // 2
+        where = np.interp(np.linspace(0.0, length[-1], half), length, self.times)
+        return np.sort(np.concatenate([self.nodes[::2], where])[: len(self.nodes)])
 
     def _in_frame(self, start: np.ndarray) -> np.ndarray:
         """The start, with the hidden units turned as the theory has them."""
@@ -198,14 +215,14 @@ class _Path:
         self, delta: np.ndarray, source: Callable[[Any, Moment], np.ndarray], *, whole: bool = False
     ) -> Certificate:
         """`delta` carried along the path, with `source` added; `whole` counts what W itself answers otherwise, too."""
-        wrong, right, rates, times = [], [], (0.0, 0.0), []
+        wrong, right, rates, times = [], [], Rates(), []
         for k, now in enumerate(self.moments()):
             point, middle = self.landscape.at(now.weights), delta
             duration = self.nodes[k] - self.nodes[k - 1] if 0 < k < len(self.nodes) else 0.0
             if duration > 0:
-                rates = extreme_rates(point.pull, delta.size, self.rng) if k % 2 or not any(rates) else rates
+                rates = point.rates(delta, self.rng) if k % 2 or not any(rates) else rates
                 operator = lambda d, point=point, now=now: point.pull(d) + self.turned(now, d)  # noqa: E731
-                later = advanced(operator, source(point, now), delta, duration, *rates)
+                later = advanced(operator, source(point, now), delta, duration, rates)
                 middle, delta = (delta + later) / 2, later
             missed = point.shift(middle) + (point.answer - now.answer if whole else 0.0)
             times.append(self.times[k])

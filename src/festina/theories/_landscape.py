@@ -16,6 +16,7 @@ import numpy as np
 from .. import _objective
 from .._setup import Net, Weights
 from ..nets import DeepLinear
+from ._stiff import Rates, extreme_rates
 
 
 class Landscape:
@@ -96,6 +97,14 @@ class Chain:
             parts.append(part)
         return self._flat(parts)
 
+    def rates(self, delta: np.ndarray, rng: np.random.Generator) -> Rates:
+        """How fast δ can decay and grow: at most by |Σʸˣ − MΣˣ| times the norms of all layers but two."""
+        decay, growth = extreme_rates(self.pull, delta, rng)
+        sizes = np.array([np.linalg.norm(w, 2) for w in self.weights])
+        pairs = [np.prod(np.delete(sizes, (k, m))) for k in range(len(sizes)) for m in range(k)]
+        bound = (len(sizes) - 1) * max(pairs, default=0.0) * np.linalg.norm(self.error, 2)
+        return Rates(decay, growth, max(growth, float(bound)))
+
     def _below_changed(self, change: list[np.ndarray]) -> list[Any]:
         found: list[Any] = [None]
         for k, part in enumerate(change[:-1]):
@@ -151,6 +160,10 @@ class Anywhere:
 
     def pull(self, delta: np.ndarray) -> np.ndarray:
         return self.landscape.flat(self._moved(delta)[1])
+
+    def rates(self, delta: np.ndarray, rng: np.random.Generator) -> Rates:
+        decay, growth = extreme_rates(self.pull, delta, rng)
+        return Rates(decay, growth, growth)
 
     def _moved(self, delta: np.ndarray) -> tuple[Any, Any]:
         return _moved(*self.landscape.handed, self.weights, self._tree(self.landscape, delta))

@@ -62,12 +62,18 @@ def grown(constants: LinearConstants, layer_strengths: Any) -> tuple[Any, ...]:
     )
 
 
-def growth_along_modes(modes: Modes, strengths: Any, depth: int) -> Any:
-    """A bound on −H of balanced layers (any two layers), time first: (D − 1) |W|^(D−2) |Σʸˣ − MΣˣ|."""
+def growth_along_modes(modes: Modes, strengths: Any, weights: Any) -> Any:
+    """A bound on −H of balanced layers (any two layers), time first: (D − 1) |W|^(D−2) |Σʸˣ − MΣˣ|.
+
+    Of deeper chains |W| is bounded by the modes now and by the layers of the start: what is beside the modes stays.
+    """
+    depth = len(weights)
     error = jnp.max(jnp.abs(modes.singular_values - modes.variances * strengths), axis=-1)
     if depth <= 2:
         return (depth - 1) * error
-    return (depth - 1) * jnp.max(jnp.abs(strengths), axis=-1) ** ((depth - 2) / depth) * error
+    begun = jnp.max(jnp.stack([jnp.sqrt(jnp.sum(w**2)) for w in weights]))
+    largest = jnp.maximum(jnp.max(jnp.abs(strengths), axis=-1) ** (1 / depth), begun)
+    return (depth - 1) * largest ** (depth - 2) * error
 
 
 def kernel_distances(constants: Any, layers: Any) -> Any:

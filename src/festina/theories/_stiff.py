@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,13 +13,27 @@ Operator = Callable[[np.ndarray], np.ndarray]
 GROWN = 0.3  # exponent by which a direction may grow in one step
 STIFF = 300.0  # rate × step from which a step is implicit
 SAFE = 1.5  # on a rate from few products
-PRODUCTS = 10  # with which the extreme rates of an operator are measured
+PRODUCTS = 12  # with which the extreme rates of an operator are measured
 MOST_STEPS = 400  # a stretch that needs more has grown by more than float64 holds
 
 
-def extreme_rates(operator: Operator, size: int, rng: np.random.Generator) -> tuple[float, float]:
-    """The fastest decay and the fastest growth of dδ/dt = Aδ, both at least 0: Lanczos' iteration."""
-    basis = [rng.normal(size=size)]
+class Rates(NamedTuple):
+    """The fastest decay and growth that a few products with A show, and a bound on all growth."""
+
+    decay: float = 0.0
+    growth: float = 0.0
+    bound: float = 0.0
+
+    def growth_over(self, duration: float) -> float:
+        """The bound, unless it asks for more steps than any growth that matters."""
+        return self.bound if self.bound * duration <= MOST_STEPS * GROWN else self.growth
+
+
+def extreme_rates(operator: Operator, delta: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+    """The fastest decay and the fastest growth of dδ/dt = Aδ, both at least 0: Lanczos' iteration from δ and noise."""
+    size = delta.size
+    noise, length = rng.normal(size=size), np.linalg.norm(delta)
+    basis = [noise / np.linalg.norm(noise) + (delta / length if 0 < length < np.inf else 0.0)]
     basis[0] /= np.linalg.norm(basis[0])
     diagonal, beside = [], []
     for _ in range(min(PRODUCTS, size)):
@@ -36,10 +51,9 @@ def extreme_rates(operator: Operator, size: int, rng: np.random.Generator) -> tu
     return max(-float(found[0]), 0.0), max(float(found[-1]), 0.0)
 
 
-def advanced(
-    operator: Operator, source: np.ndarray, delta: np.ndarray, duration: float, decay: float, growth: float
-) -> np.ndarray:
+def advanced(operator: Operator, source: np.ndarray, delta: np.ndarray, duration: float, rates: Rates) -> np.ndarray:
     """δ after `duration`; infinite if it has grown beyond all bounds."""
+    decay, growth = rates.decay, rates.growth_over(duration)
     count = max(1, math.ceil(growth * duration / GROWN))
     if count > MOST_STEPS:
         return np.full_like(delta, np.inf)

@@ -236,7 +236,7 @@ class AlignedModes(Theory):
         return _layers(constants, states)
 
     def fastest_growth(self, constants, states):
-        return growth_along_modes(constants.modes, states, constants.depth)
+        return growth_along_modes(constants.modes, states, constants.weights)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         return lost_from_the_start(setup, seed)

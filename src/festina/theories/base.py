@@ -31,6 +31,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 
 from .. import _checks
 from .._setup import Discrete, Setup
@@ -242,9 +243,10 @@ def _integrated(reduction: Reduction, constants: Any, times: Any) -> Any:
     from .._integrate import along
 
     start = reduction.start(constants)
-    return along(
-        lambda state: reduction.field(constants, state), start, times, rtol=reduction.rtol, atol=reduction.atol
-    )
+    # Relative to the start: what is small grows, and its error with it.
+    largest = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf), initial=0.0) for leaf in jax.tree.leaves(start)]))
+    atol = reduction.atol * jnp.where(largest > 0, jnp.minimum(largest, 1.0), 1.0)
+    return along(lambda state: reduction.field(constants, state), start, times, rtol=reduction.rtol, atol=atol)
 
 
 def smooth_training(setup: Setup, fastest_rate: Callable[[], float]) -> tuple[Assumption, ...]:

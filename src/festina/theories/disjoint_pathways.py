@@ -216,10 +216,8 @@ class DisjointPathways(Theory):
         return tuple(map(each, constants.own, self.start(constants), constants.paths))
 
     def fastest_growth(self, constants, states):
-        each = (
-            growth_along_modes(*path) for path in zip(constants.own, states, map(len, constants.paths), strict=True)
-        )
-        return functools.reduce(jnp.maximum, each)
+        layers = (_layers_of(constants, p) for p in range(len(constants.paths)))
+        return functools.reduce(jnp.maximum, map(growth_along_modes, constants.own, states, layers))
 
     def weights(self, constants, states):
         found = [jnp.asarray(w) for w in constants.weights]

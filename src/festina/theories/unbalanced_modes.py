@@ -87,4 +87,4 @@ class UnbalancedModes(AlignedLayers, Theory):
         return jnp.stack(pair, axis=1)
 
     def fastest_growth(self, constants, states):
-        return growth_along_modes(constants.modes, jnp.prod(states, axis=1), 2)
+        return growth_along_modes(constants.modes, jnp.prod(states, axis=1), constants.weights)
