@@ -135,7 +135,7 @@ def two_points(rng):
         np.outer(hidden, half) / (half @ half),
         10 ** rng.uniform(-3, 0) * np.outer(turned, hidden) / (hidden @ hidden),
     ]
-    return _setup(rng, task, (4,), shaken(rng, weights), np.array([abs(half @ half) * np.linalg.norm(target)]))
+    return _setup(rng, task, (4,), shaken(rng, weights), 10 * np.array([half @ half * np.linalg.norm(target)]))
 
 
 def one_sample(rng):

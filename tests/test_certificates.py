@@ -17,7 +17,7 @@ from festina.theories._stiff import advanced, extreme_rates
 from random_setups import LINEAR, flow, gated, nonlinear, real_data, relative_error
 
 MULTIPLE = 3.0  # of the stated error, promised in docs/which-theory.md
-EACH = 40  # setups of every kind
+EACH = 24  # setups of every kind
 
 
 def float32(weights):
