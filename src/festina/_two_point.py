@@ -27,7 +27,7 @@ import numpy as np
 from jax.scipy.special import ndtr, ndtri
 
 from . import _pair
-from ._checks import matching
+from ._checks import matching, number_array
 from ._errors import BadInput
 from ._noun import is_traced, real_array
 from ._precision import in_double
@@ -60,7 +60,11 @@ class Law(NamedTuple):
     scale: Any  # B
 
     def cdf(self, distance: Any) -> Any:
-        """P(H∞ < distance); 0 for distances of 0 and below, which none has."""
+        """P(H∞ < distance); 0 for distances of 0 and below, which none has, and 1 for infinity."""
+        if not is_traced(distance):
+            held = number_array(distance, "distance")
+            largest = np.finfo(float).max
+            distance = np.where(held == np.inf, largest, held) if held.dtype.kind == "f" else distance
         return self._cdf(matching({"distance": distance, "the law": self.scale})["distance"])
 
     @in_double
