@@ -68,7 +68,7 @@ def _in_present_dtype(leaf: Any) -> Any:
 
 def _unmet(leaf: Any) -> Any:
     """A copy that JAX has not met in float32 mode; much cheaper than a conversion by name."""
-    return leaf.copy() if isinstance(leaf, np.ndarray) and leaf.dtype == np.float64 else leaf
+    return leaf.copy() if isinstance(leaf, np.ndarray) and leaf.dtype in (np.float64, np.int64) else leaf
 
 
 _probe = jax.jit(lambda: 0)  # a tracer while a function is being traced; much cheaper than an operation
