@@ -189,10 +189,14 @@ class _Path:
         theory = self.theory
         if theory.kind != "reduction":
             return 0.0
-        state, draw = theory.start(self.constants), np.random.default_rng(2)
-        error = jax.tree.map(lambda leaf: theory.rtol * leaf * draw.normal(size=leaf.shape), state)
-        layers = lambda state: theory.path(self.constants, jax.tree.map(lambda leaf: leaf[None], state))  # noqa: E731
-        return self.landscape.flat(jax.jvp(layers, (state,), (error,))[1])
+
+        def shift(constants):
+            state, draw = theory.start(constants), np.random.default_rng(2)
+            error = jax.tree.map(lambda leaf: theory.rtol * leaf * draw.normal(size=leaf.shape), state)
+            layers = lambda state: theory.path(constants, jax.tree.map(lambda leaf: leaf[None], state))  # noqa: E731
+            return jax.jvp(layers, (state,), (error,))[1]
+
+        return self.landscape.flat(in_double(shift)(self.constants))
 
     def moments(self) -> Iterator[Moment]:
         """The path at `times`; a long one of a large net in pieces."""
