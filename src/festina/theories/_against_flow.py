@@ -25,7 +25,7 @@ def difference(theory: Any, setup: Setup, seed: int) -> float:
     last = float(np.max(setup.times))
     times = time_grid(last, last * 1e-3, TIMES)
     with jax.enable_x64(True):
-        landscape = Landscape(bound.net, _objective.evidence(bound.net, bound.task), weights)
+        landscape = Landscape(bound.net, in_double(_objective.evidence)(bound.net, bound.task), weights)
         begun = landscape.flat(weights)
         weights_then = (begun, *_flow(landscape, begun, np.unique(times)[1:]))
         reached = np.stack([landscape.at(flat).answer for flat in weights_then])

@@ -132,7 +132,7 @@ class _Path:
     def __init__(self, theory: Any, setup: Setup, seed: int, carried: np.ndarray | None):
         self.theory, self.last = theory, float(np.max(setup.times))
         bound, weights = setup.bound(), setup.weights(seed)
-        self.landscape = Landscape(bound.net, _objective.evidence(bound.net, bound.task), weights)
+        self.landscape = Landscape(bound.net, in_double(_objective.evidence)(bound.net, bound.task), weights)
         self.constants = to_numpy(theory.constants(setup, seed))
         self.answer = "map" if bound.net.linear else "outputs"
         self.rng = np.random.default_rng(0)

@@ -25,7 +25,8 @@ class Landscape:
     def __init__(self, net: Net, seen: Any, weights: Weights):
         self.net, self.seen = net, seen
         # Where JAX computes, numbers that stay are handed over once; as copies, which it has not met in float32.
-        self.handed = (net, seen) if isinstance(net, DeepLinear) else jax.tree.map(jnp.array, (net, seen))
+        handed = lambda leaf: jnp.array(np.copy(leaf))  # noqa: E731
+        self.handed = (net, seen) if isinstance(net, DeepLinear) else jax.tree.map(handed, (net, seen))
         leaves, self.structure = jax.tree.flatten(weights)
         self.shapes = [np.shape(leaf) for leaf in leaves]
         self.ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])
