@@ -109,11 +109,9 @@ def test_the_strength_of_a_mode(depth):
         rate = abs(speed(*map(mp.mpf, (a0, s, v)), depth)) / abs(mp.mpf(a0))
         share = rng.uniform(0.1, 0.9) if kind == "tiny start" and depth > 2 else 10.0 ** rng.uniform(-3, 1.5)
         points.append((1e12 if k % 5 == 4 else float(share / rate), s, v, a0))
-    times, s, v, a0 = np.array(points).T
-    with np.errstate(over="ignore"):
-        found = np.diagonal(mode(times, singular_value=s, variance=v, start=a0, depth=depth))
-    for a, *point in zip(found, *map(np.ndarray.tolist, (times, s, v, a0)), strict=True):
-        check_strength(a, *map(mp.mpf, point), depth)
+    for t, s, v, a0 in points:
+        a = mode([t], singular_value=s, variance=v, start=a0, depth=depth)[0]
+        check_strength(a, *map(mp.mpf, (t, s, v, a0)), depth)
 
 
 def check_strength(a, t, s, v, a0, depth):

@@ -289,7 +289,7 @@ class TestCurves:
             ({"pairs": [(0, 1), (-1, 2)]}, r"pair \(-1, 2\)\n.*from 0 on"),
             ({"mean_gap": -np.ones((200, 2))}, "mean_gap down to -1"),
             ({"loss": np.ones((200, 2))}, r"loss has shape \(200, 2\)\n.*1 dimension"),
-            ({"loss": np.ones(5)}, r"5 losses, for 200 times\n.*one for every time"),
+            ({"loss": np.ones(5)}, r"loss has 5 values, for 200 times\n.*one for every time"),
         ],
     )
     def test_bad_input(self, changed, words):

@@ -287,7 +287,7 @@ def test_table_and_dataset():
 
 def test_bad_input_says_what_to_do():
     task = world([3, 2, 1], [1, 1, 1], [], 3)
-    with pytest.raises(fs.BadInput, match=r"task is Setup\n.*a Task\n.*give setup\.task"):
+    with pytest.raises(fs.BadInput, match=r"task is Setup\(.*\n.*a Task\n.*give setup\.task"):
         fs.saddles(fs.Setup(task, fs.nets.DeepLinear(3), fs.inits.Aligned(1e-3)), 3)  # pyright: ignore
     with pytest.raises(fs.BadInput, match=r"hidden = 0\n.*whole number >= 1"):
         fs.saddles(task, 0)

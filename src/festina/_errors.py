@@ -8,11 +8,12 @@ from typing import Any
 
 
 def shown(value: Any, most: int = 60) -> str:
-    """A value in an error: its repr, cut where it is long; its type where it has none (deep lists, huge numbers)."""
+    """A value in an error: its repr on one line, cut where it is long; its type where it has none."""
     try:
         text = repr(value.item() if type(value).__module__ == "numpy" and not value.shape else value)
     except Exception:  # of anything that a user hands in
         text = f"<{type(value).__name__}>"
+    text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

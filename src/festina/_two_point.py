@@ -63,8 +63,7 @@ class Law(NamedTuple):
         """P(H∞ < distance); 0 for distances of 0 and below, which none has, and 1 for infinity."""
         if not is_traced(distance):
             held = number_array(distance, "distance")
-            largest = np.finfo(float).max
-            distance = np.where(held == np.inf, largest, held) if held.dtype.kind == "f" else distance
+            distance = np.where(held == np.inf, np.finfo(float).max, held) if held.dtype.kind == "f" else distance
         return self._cdf(matching({"distance": distance, "the law": self.scale})["distance"])
 
     @in_double

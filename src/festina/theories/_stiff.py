@@ -33,7 +33,8 @@ def extreme_rates(operator: Operator, delta: np.ndarray, rng: np.random.Generato
     """The fastest decay and the fastest growth of dδ/dt = Aδ, both at least 0: Lanczos' iteration from δ and noise."""
     size = delta.size
     noise, length = rng.normal(size=size), np.linalg.norm(delta)
-    basis = [noise / np.linalg.norm(noise) + (delta / length if 0 < length < np.inf else 0.0)]
+    known = size > 1 and 0 < length < np.inf  # of a single number, δ and noise may cancel
+    basis = [noise / np.linalg.norm(noise) + (delta / length if known else 0.0)]
     basis[0] /= np.linalg.norm(basis[0])
     diagonal, beside = [], []
     for _ in range(min(PRODUCTS, size)):
