@@ -11,6 +11,7 @@ from scipy.linalg import expm
 
 import festina as fs
 from festina import _dense, _riccati, _solve
+from festina.theories.base import constants_of
 
 SHAPES = [(4, 4, 4), (6, 3, 3), (3, 3, 6), (5, 4, 5), (3, 5, 6), (6, 5, 3), (4, 2, 4), (5, 1, 1)]  # in, hidden, out
 CASES = [
@@ -314,7 +315,7 @@ def wide_nets():
     for lam, power in ((-1.5, None), (0.0, 4.0 * np.eye(width)), (2.0, 4.0 * np.eye(width))):
         task = fs.tasks.from_moments(target, np.eye(width), power)
         setup = balanced_setup((width,) * 3, lam, 0.1, task=task, times=[1.0])
-        nets[lam] = setup, _solve._constants(theory, setup, 0)
+        nets[lam] = setup, constants_of(theory, setup, 0)
     return nets
 
 

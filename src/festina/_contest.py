@@ -13,6 +13,7 @@ phase that decides between them.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -303,18 +304,17 @@ def _steps(time: float, phases: Any, lr: float) -> float:
 
 def _predicted(setup: Setup) -> Trajectory:
     """The flow, by the first theory, closed forms before integration, that may be asked for this candidate."""
-    setup, refused = setup.replace(rule=GradientFlow()), []
-    for name, start in (
-        ("DisjointPathways", _expected_start(setup)),
-        ("ContextRace", setup.init),
-        ("NeuralRace", setup.init),
-        ("PathDynamics", setup.init),
-    ):
-        candidate = setup if start is setup.init else setup.replace(init=start)
-        entry = coverage(candidate, name)
-        if entry.usable:
+    setup = setup.replace(rule=GradientFlow())
+    candidates = {
+        "DisjointPathways": setup.replace(init=_expected_start(setup)),
+        "ContextRace": setup,
+        "NeuralRace": setup,
+        "PathDynamics": setup,
+    }
+    for name, candidate in candidates.items():
+        with contextlib.suppress(NoTheory):
             return solve(candidate, name, observe="loss")
-        refused.append(f"{name}: {entry.failed[0]}")
+    refused = [f"{name}: {coverage(candidate, name).failed[0]}" for name, candidate in candidates.items()]
     raise NoTheory(
         "no theory of gated networks covers this candidate:\n    " + "\n    ".join(refused),
         "a gated network",

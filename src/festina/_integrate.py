@@ -10,6 +10,15 @@ import jax
 import jax.numpy as jnp
 
 MAX_STEPS = 1_000_000
+FINE = 1e-14  # of the largest initial weight
+
+
+def finest(start: Any) -> Any:
+    """An absolute tolerance that is far below the start, whose growth decides the time course."""
+    leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(start)]
+    largest = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf), initial=0.0) for leaf in leaves]))
+    share = FINE * jnp.where(largest > 0, jnp.minimum(largest, 1.0), 1.0)
+    return jnp.maximum(share, 1e3 * jnp.finfo(share.dtype).tiny)
 
 
 def integrate(

@@ -196,7 +196,10 @@ def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any, Any]:
     The basis of a hidden layer is where the layers below carry the right vectors; a mode that they hardly carry takes
     what the layers above read, whose direction is less of rounding.
     """
-    weights = [jnp.asarray(w) for w in weights]
+    # In units of the layers: squares of what is small would be 0.
+    units = [jax.lax.stop_gradient(jnp.max(jnp.abs(w), initial=0.0)) for w in weights]
+    units = [jnp.where(unit > 0, unit, 1.0) for unit in units]
+    weights = [w / unit for w, unit in zip(weights, units, strict=True)]
     below, above = [jnp.asarray(modes.right)], [jnp.asarray(modes.left)]
     carried, read = [], []  # of every mode, the weakest strength on the way, relative to its layer
     for w in weights[:-1]:
@@ -217,6 +220,7 @@ def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any, Any]:
     )
     # Hidden directions of different modes must not overlap.
     overlaps = [jnp.max(jnp.abs(jnp.triu(h.T @ h, 1))) for h in hidden]
+    strengths = [own * unit for own, unit in zip(strengths, units, strict=True)]
     return jnp.stack(strengths), jnp.max(jnp.stack([*defects, *overlaps])), tuple(bases)
 
 

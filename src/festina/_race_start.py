@@ -40,6 +40,10 @@ def layers(found: Race, graph: Graph, weights: Any) -> Layers:
     seem to start: ½|W₁v + W₂ᵀu| in either layer, without what modes of larger S(p) use of the hidden layer.
     """
     xp = jnp if is_traced(weights) else np
+    # In units of the largest weight: squares of what is small would be 0.
+    unit = jax.lax.stop_gradient(xp.max(xp.stack([xp.max(xp.abs(w)) for w in weights])))
+    unit = xp.where(unit > 0, unit, 1.0)
+    weights = [w / unit for w in weights]
     width = found.strengths.shape[1]
     begun = [xp.zeros(width)] * len(weights)
     into, out = ([xp.zeros((w.shape[side], width)) for w in weights] for side in (1, 0))
@@ -60,7 +64,7 @@ def layers(found: Race, graph: Graph, weights: Any) -> Layers:
             begun[k], into[k], out[k] = b, below, above
         defects.append(defect)
         derived.append(off if random else False)
-    return Layers(xp.stack(begun), tuple(into), tuple(out), xp.stack(defects), xp.asarray(derived))
+    return Layers(unit * xp.stack(begun), tuple(into), tuple(out), xp.stack(defects), xp.asarray(derived))
 
 
 def _along(

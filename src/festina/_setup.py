@@ -8,7 +8,7 @@ data are rows, `x` is (sample, d_in).
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -239,7 +239,7 @@ class Setup:
             return self.task.modes()
         return modes_at(self.task.cov_yx, self.task.cov_x, self.net.map(self.weights(seed)))
 
-    def _remembered(self, name: str, seed: Any, find: Callable[[Any], Any]) -> Any:
+    def _remembered(self, name: Hashable, seed: Any, find: Callable[[Any], Any]) -> Any:
         """What a concrete setup has once computed; a dozen assumptions ask for the same start."""
         if is_traced(self, seed):
             return find(seed)

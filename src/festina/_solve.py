@@ -22,7 +22,7 @@ from . import _checks, _dense, _sequence, theories
 from ._errors import BadInput, NoTheory, UnknownName, shown
 from ._observables import OBSERVABLES, compared, view_of
 from ._points import Points, said_of
-from ._precision import in_double, to_numpy
+from ._precision import in_double
 from ._run import Lanes
 from ._setup import Discrete, Setup, TaskSequence, concrete
 from ._simulate import axis_names
@@ -31,7 +31,7 @@ from ._trajectory import Trajectory
 from ._version import __version__
 from .theories._certificate import certificate, steps
 from .theories._stated_error import CLEAR, StatedError, has_path, stated_error
-from .theories.base import Assumption, Theory
+from .theories.base import Assumption, Theory, constants_of
 
 CHUNK = 64  # times of a closed form that are evaluated together: their states stay in cache
 LONG = 256  # times that are worth a device of their own
@@ -174,10 +174,12 @@ def _solved(
     for name in asked:
         if name not in (*names, *extra):
             raise UnknownName.among(f"observable of {entry.name}", name, names)
-    constants = functools.cache(lambda: _constants(member, setup, seed))
+    constants = functools.partial(constants_of, member, setup, seed)
     values = {name: (lambda name=name: _predicted(member, (name,), constants(), times)[name]) for name in names}
     own = tuple(name for name in asked if name in names)
     values |= _predicted(member, own, constants(), times) if own else {}
+    # What is only advice is measured when somebody asks for it.
+    known = functools.cache(lambda: entry if entry.stated else _certified(entry, setup, seed, carried))
     trajectory_axes = {name: ("time", *member.readouts[name].axes) for name in names}
     trajectory_axes |= {name: ("time", *OBSERVABLES[name].axes) for name in extra}
     chosen = compared(setup, [name for name in (*names, *extra) if name in OBSERVABLES], pairs)
@@ -194,15 +196,15 @@ def _solved(
             "exact": member.exact,
             "kind": member.kind,
             "reference": dict(member.reference),
-            "assumptions": [dataclasses.asdict(a) for a in entry.assumptions],
-            "error": functools.partial(_error, entry, setup, seed),
-            "note": functools.partial(_note, entry, setup, seed),
+            "assumptions": lambda: [dataclasses.asdict(a) for a in known().assumptions],
+            "error": lambda: _error(known(), setup, seed, carried),
+            "note": lambda: _note(known(), setup, seed),
             **more_facts,
         },
         axis_names(setup.bound()) | more_names,
     )
     trajectory.end_weights = lambda: _end_weights(member, constants(), times[-1:])
-    trajectory.end_error = lambda: _end_error(entry, setup, seed, carried)
+    trajectory.end_error = lambda: _end_error(known(), setup, seed, carried)
     return trajectory
 
 
@@ -238,11 +240,11 @@ def _note(entry: Coverage, setup: Setup, seed: int) -> str:
     return "; ".join(filter(None, (outside, rounded, *(entry.theory.remarks(setup, seed) if entry.usable else ()))))
 
 
-def _error(entry: Coverage, setup: Setup, seed: int) -> float:
+def _error(entry: Coverage, setup: Setup, seed: int, carried: Any) -> float:
     """The relative error of the answer against training by the setup's rule; NaN where the theory does not apply."""
     if not entry.usable:
         return np.nan
-    stated = entry.stated or stated_error(entry.theory, setup, seed, entry.assumptions)
+    stated = entry.stated or stated_error(entry.theory, setup, seed, entry.assumptions, carried)
     if not isinstance(setup.rule, Discrete) or not has_path(entry.theory):
         return stated.value
     return stated.value + steps(entry.theory, setup, seed).error
@@ -259,7 +261,9 @@ def _chosen(setup: Setup, theory: Any, seed: int, strict: bool, carried: Any) ->
                 f"change the setup so that {ranked[0].failed[0].statement}, or train it with simulate",
             )
         return best
-    entry = _certified(_measured(_instance(theory), setup, seed), setup, seed, carried)
+    entry = _measured(_instance(theory), setup, seed)
+    if entry.theory.kind != "limit":
+        entry = _certified(entry, setup, seed, carried)
     if strict and not entry.usable:
         failed = "\n".join(f"    {a.statement} — {a}" for a in entry.failed)
         raise NoTheory(
@@ -315,12 +319,6 @@ def _certified(entry: Coverage, setup: Setup, seed: int, carried: Any = None) ->
         return entry
     stated = stated_error(entry.theory, setup, seed, entry.assumptions, carried)
     return dataclasses.replace(entry, assumptions=(*entry.assumptions, stated.assumption), stated=stated)
-
-
-def _constants(theory: Theory, setup: Setup, seed: int) -> Any:
-    # With the setup itself and not a copy of its numbers: it remembers the start on which assumptions were measured.
-    with jax.enable_x64(True):
-        return to_numpy(theory.constants(setup, seed))
 
 
 def _predicted(theory: Theory, names: tuple[str, ...], constants: Any, times: np.ndarray) -> dict[str, Any]:

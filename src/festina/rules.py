@@ -22,15 +22,16 @@ __all__ = ["SGD", "Adam", "GradientDescent", "GradientFlow"]
 class GradientFlow(Rule):
     """dW/dt = −∂loss/∂W, integrated adaptively to the stated tolerances.
 
-    `atol` must lie far below the initial weights, whose growth decides the time course.
-    In float32 both are raised to what that precision can hold.
+    `atol` must lie far below the initial weights, whose growth decides the time course; None takes 1e-14 of the largest
+    of them, and no more than 1e-14. In float32 `rtol` is raised to what that precision can hold.
     """
 
     rtol: Any = 1e-9
-    atol: Any = 1e-14
+    atol: Any = None
 
     def __post_init__(self):
-        settle(self, rtol=positive(self.rtol, "rtol"), atol=positive(self.atol, "atol"))
+        atol = None if self.atol is None else positive(self.atol, "atol")
+        settle(self, rtol=positive(self.rtol, "rtol"), atol=atol)
 
     def on_clock(self, times: Any) -> Any:
         return times

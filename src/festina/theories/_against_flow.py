@@ -12,8 +12,9 @@ from scipy.integrate import solve_ivp
 from .. import _objective
 from .._precision import in_double
 from .._setup import Setup
-from ._certificate import time_grid
+from ._certificate import relative, time_grid
 from ._landscape import Landscape
+from .base import constants_of
 
 TIMES = 48
 RTOL = 1e-8
@@ -29,12 +30,11 @@ def difference(theory: Any, setup: Setup, seed: int) -> float:
         begun = landscape.flat(weights)
         weights_then = (begun, *_flow(landscape, begun, np.unique(times)[1:]))
         reached = np.stack([landscape.at(flat).answer for flat in weights_then])
-    name, constants = "map" if bound.net.linear else "outputs", in_double(lambda: theory.constants(setup, seed))()
+    name, constants = "map" if bound.net.linear else "outputs", constants_of(theory, setup, seed)
     said = in_double(_answers)(theory, name, constants, times)[np.unique(times, return_index=True)[1]]
     wrong = np.max(landscape.lengths(said - reached), axis=1)
     scale = np.max(landscape.lengths(said), axis=1)
-    error = float(np.max(wrong / np.where(scale > 0, scale, 1.0)))
-    return error if np.isfinite(error) else np.inf
+    return float(np.max(relative(wrong, scale)))
 
 
 def _flow(landscape: Landscape, begun: np.ndarray, times: np.ndarray) -> np.ndarray:

@@ -29,10 +29,11 @@ import jax
 import numpy as np
 
 from .. import _objective
-from .._precision import in_double, to_numpy
+from .._precision import in_double
 from .._setup import Discrete, Setup
 from ._landscape import Landscape
 from ._stiff import Rates, advanced
+from .base import constants_of
 
 EPS = float(np.finfo(float).eps)
 RESOLVED = 1e-9  # rtol of GradientFlow: a smaller error cannot be told from that of the flow itself
@@ -85,7 +86,7 @@ def steps(theory: Any, setup: Setup, seed: int) -> Certificate:
 def _found(name: str, find: Callable, theory: Any, setup: Setup, seed: int, carried: Any = None) -> Certificate:
     lr = float(setup.rule.lr) if isinstance(setup.rule, Discrete) else 0.0
     given = None if carried is None else hashlib.sha256(carried.tobytes()).hexdigest()
-    key = f"{name} of {theory!r} until {float(np.max(setup.times))!r}, lr {lr!r}, from {given}"
+    key = (name, theory, float(np.max(setup.times)), lr, given)
 
     def of(seed: int) -> Certificate:
         with jax.enable_x64(True):
@@ -116,6 +117,13 @@ def time_grid(last: float, first: float, count: int) -> np.ndarray:
     return np.sort(np.concatenate([np.linspace(0.0, last, half + 1), logarithmic]))
 
 
+def relative(wrong: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """`wrong`/`scale`: 0 where nothing is wrong, and infinite where that is no number."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(wrong == 0, 0.0, wrong / scale)
+    return np.where(np.isnan(found), np.inf, found)
+
+
 @dataclasses.dataclass(frozen=True)
 class Moment:
     """A theory's path at one time: weights, their speed, the rate at which its frame turns, and its answer."""
@@ -125,6 +133,13 @@ class Moment:
     turning: np.ndarray | None  # (hidden, hidden), antisymmetric
     answer: np.ndarray
 
+    @property
+    def growth(self) -> float:
+        """The rate at which the weights grow: near a saddle at zero, what is missed grows with them."""
+        unit = np.max(np.abs(self.weights), initial=0.0) or 1.0
+        scaled = self.weights / unit
+        return float(max(scaled @ (self.speed / unit) / max(scaled @ scaled, 1.0), 0.0))
+
 
 class _Path:
     """A theory's path through the landscape of a setup."""
@@ -133,7 +148,7 @@ class _Path:
         self.theory, self.last = theory, float(np.max(setup.times))
         bound, weights = setup.bound(), setup.weights(seed)
         self.landscape = Landscape(bound.net, in_double(_objective.evidence)(bound.net, bound.task), weights)
-        self.constants = to_numpy(theory.constants(setup, seed))
+        self.constants = constants_of(theory, setup, seed)
         self.answer = "map" if bound.net.linear else "outputs"
         self.rng = np.random.default_rng(0)
         start = self.landscape.flat(weights) + (0.0 if carried is None else carried)
@@ -226,17 +241,22 @@ class _Path:
             if duration > 0:
                 rates = point.rates(delta, self.rng) if k % 2 or not any(rates) else rates
                 operator = lambda d, point=point, now=now: point.pull(d) + self.turned(now, d)  # noqa: E731
-                later = advanced(operator, source(point, now), delta, duration, rates)
+                later = advanced(operator, source(point, now), delta, duration, rates, now.growth)
                 middle, delta = (delta + later) / 2, later
-            missed = point.shift(middle) + (point.answer - now.answer if whole else 0.0)
+            missed = self._shift(point, now, middle) + (point.answer - now.answer if whole else 0.0)
             times.append(self.times[k])
             wrong.append(self._sizes(missed, middle))
             right.append(self._sizes(now.answer, now.weights))
             scale = np.maximum(np.max(right, axis=0), self.unseen)
             if not np.all(wrong[-1] <= LOST * scale):
                 break
-        errors = np.max(np.stack(wrong) / np.where(scale > 0, scale, 1.0), axis=1)
-        return Certificate(np.array(times), np.where(np.isnan(errors), np.inf, errors), delta)
+        return Certificate(np.array(times), np.max(relative(np.stack(wrong), scale), axis=1), delta)
+
+    def _shift(self, point: Any, now: Moment, delta: np.ndarray) -> np.ndarray:
+        """What δ does to the answer: all of it where layers need not be right, and δ may be as large as they are."""
+        if self.theory.kind != "limit":
+            return point.shift(delta)
+        return self.landscape.at(now.weights + delta).answer - point.answer
 
     def _sizes(self, answer: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Lengths of an answer, and of the layers where they are part of it."""

@@ -19,7 +19,7 @@ from .._precision import in_double
 from .._setup import Setup
 from ..nets import DeepLinear
 from ._certificate import EPS, RESOLVED, time_grid
-from .base import Assumption, Theory
+from .base import Assumption, Theory, constants_of
 
 TIMES = 64
 ROOM = 10.0  # for norms of several layers
@@ -44,8 +44,7 @@ def growth_bound(theory: Theory, setup: Setup, seed: int, measured: Sequence[Ass
         if bound <= RESOLVED:
             return bound
     nodes = time_grid(last, last * 1e-4, TIMES)
-    constants = in_double(lambda: theory.constants(setup, seed))()
-    growth, answer = in_double(_along)(theory, constants, nodes)
+    growth, answer = in_double(_along)(theory, constants_of(theory, setup, seed), nodes)
     # An upper sum: what is left to learn only falls.
     exponent = float(np.sum(np.maximum(growth[1:], growth[:-1]) * np.diff(nodes)))
     return _bound(begun, size, float(np.linalg.norm(answer)), exponent)

@@ -16,6 +16,8 @@ from .._setup import Setup
 from ..nets import DeepLinear
 from .base import Assumption, Readout, smooth_training
 
+LEAST_EXPONENT = -290.0  # of 10: numbers above 1e-308 with all their digits, and room for products with rates
+
 
 @noun
 class LinearConstants:
@@ -172,6 +174,21 @@ def linear_assumptions(setup: Setup, modes: Modes, fastest_rate: Callable[[], fl
 def aligned_assumption(defect: float) -> Assumption:
     return Assumption.at_most(
         "aligned", "each layer is diagonal between bases shared with its neighbours", defect, 1e-6, defect=True
+    )
+
+
+def range_assumption(*chains: Any) -> Assumption:
+    """That products of the strengths of a mode's layers, (layer, mode), are in float64: at 0 none would be learned."""
+    smallest = 0.0
+    for size in map(np.abs, chains):
+        exponents = np.sum(np.log10(np.where(size > 0, size, 1.0)), axis=0)
+        smallest = float(np.min(exponents[np.all(size > 0, axis=0)], initial=smallest))
+    return Assumption.that(
+        "range",
+        "the strengths of a mode's layers have a product that float64 holds, or one of them is 0",
+        smallest >= LEAST_EXPONENT,
+        f"10^{smallest:.3g}",
+        f">= 10^{LEAST_EXPONENT:g}",
     )
 
 

@@ -52,16 +52,22 @@ def extreme_rates(operator: Operator, delta: np.ndarray, rng: np.random.Generato
     return max(-float(found[0]), 0.0), max(float(found[-1]), 0.0)
 
 
-def advanced(operator: Operator, source: np.ndarray, delta: np.ndarray, duration: float, rates: Rates) -> np.ndarray:
-    """δ after `duration`; infinite if it has grown beyond all bounds."""
+def advanced(
+    operator: Operator, source: np.ndarray, delta: np.ndarray, duration: float, rates: Rates, tilt: float = 0.0
+) -> np.ndarray:
+    """δ after `duration`; infinite if it has grown beyond all bounds.
+
+    `source` is r in the middle; at other times it is e^(tilt × time from there) as large.
+    """
     decay, growth = rates.decay, rates.growth_over(duration)
     count = max(1, math.ceil(growth * duration / GROWN))
     if count > MOST_STEPS:
         return np.full_like(delta, np.inf)
     step = duration / count
     one = _explicit if SAFE * max(decay, growth) * step <= STIFF else _implicit
-    for _ in range(count):
-        delta = one(operator, source, delta, step, SAFE * max(decay, growth))
+    for k in range(count):
+        now = source * math.exp(tilt * ((k + 0.5) * step - duration / 2))
+        delta = one(operator, now, delta, step, SAFE * max(decay, growth))
     return delta
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from .._linalg import chain_bases
 from .._noun import noun
 from .._setup import Setup
-from ._linear import AlignedLayers, aligned_assumption, chain_assumption, linear_assumptions
+from ._linear import AlignedLayers, aligned_assumption, chain_assumption, linear_assumptions, range_assumption
 from .base import Approach, Assumption, Reduction
 
 __all__ = ["AlignedChains"]
@@ -60,6 +60,7 @@ class AlignedChains(AlignedLayers, Reduction):
             chain,
             *linear_assumptions(setup, modes, fastest_rate),
             aligned_assumption(defect),
+            range_assumption(strengths),
         )
 
     def field(self, constants, state):

@@ -49,6 +49,7 @@ from ._linear import (
     linear_assumptions,
     linear_constants,
     lost_from_the_start,
+    range_assumption,
     weight_readouts,
 )
 from .base import Approach, Assumption, Theory
@@ -213,6 +214,7 @@ class AlignedModes(Theory):
             Assumption.at_most(
                 "balanced", "all layers of a mode have one strength", balance_defect(modes, weights), 1e-6, defect=True
             ),
+            range_assumption(chain_bases(modes, weights)[0]),
             horizon_assumption(setup, fastest_rate()),
         )
 

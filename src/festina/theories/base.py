@@ -31,9 +31,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 
 from .. import _checks
+from .._precision import to_numpy
 from .._setup import Discrete, Setup
 from ..rules import GradientDescent
 
@@ -213,12 +213,21 @@ class Theory(abc.ABC):
         return setup.replace(rule=GradientDescent(value), times=times[1:])
 
 
+def constants_of(theory: Theory, setup: Setup, seed: int) -> Any:
+    """What a theory has computed of a concrete setup before any time is asked for, in float64."""
+
+    def find(seed: int) -> Any:
+        with jax.enable_x64(True):
+            return to_numpy(theory.constants(setup, seed))
+
+    return setup._remembered(("constants", theory), seed, find)
+
+
 class Reduction(Theory):
     """A theory whose integral is not known: the same object, integrated to the stated tolerances."""
 
     kind: ClassVar[str] = "reduction"
     rtol: ClassVar[float] = 1e-10
-    atol: ClassVar[float] = 1e-14
 
     def states(self, constants: Any, times: Any) -> Any:
         return _integrated(self, constants, times)
@@ -240,12 +249,10 @@ class Limit(Theory):
 
 @jax.jit
 def _integrated(reduction: Reduction, constants: Any, times: Any) -> Any:
-    from .._integrate import along
+    from .._integrate import along, finest
 
     start = reduction.start(constants)
-    # Relative to the start: what is small grows, and its error with it.
-    largest = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf), initial=0.0) for leaf in jax.tree.leaves(start)]))
-    atol = reduction.atol * jnp.where(largest > 0, jnp.minimum(largest, 1.0), 1.0)
+    atol = finest(start)
     return along(lambda state: reduction.field(constants, state), start, times, rtol=reduction.rtol, atol=atol)
 
 

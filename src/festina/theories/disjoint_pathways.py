@@ -47,7 +47,7 @@ from .._race import race
 from .._race_start import drawn
 from .._setup import Setup
 from ._gated import fastest_gated_rate, learned_rate, listed_paths_assumptions
-from ._linear import aligned_assumption, growth_along_modes, horizon_assumption
+from ._linear import aligned_assumption, growth_along_modes, horizon_assumption, range_assumption
 from ._race_maps import PathModes, path_modes, path_readouts
 from .base import Approach, Assumption, Theory, smooth_training
 
@@ -179,6 +179,7 @@ class DisjointPathways(Theory):
                 1e-6,
                 defect=True,
             ),
+            range_assumption(*(chain_bases(modes, path)[0] for modes, path in zip(own, layers, strict=True))),
             horizon_assumption(setup, learned_rate(setup)),
         )
 

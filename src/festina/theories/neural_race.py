@@ -40,7 +40,7 @@ from .._linalg import NOTHING
 from .._noun import noun
 from .._setup import Setup
 from ._gated import fastest_gated_rate, listed_paths_assumptions
-from ._linear import cut_off
+from ._linear import cut_off, range_assumption
 from ._race_maps import PathModes, path_modes, path_readouts
 from .base import Approach, Assumption, Readout, Reduction, smooth_training
 
@@ -103,6 +103,8 @@ class NeuralRace(Reduction):
                 advisory=bool(np.all(derived[off])),
             ),
         ]
+        begun, paths = np.asarray(layers.begun), found.moments.paths
+        measured.append(range_assumption(*(begun[list(paths[p].edges)] for p in found.open)))
         if derived.any():
             measured.append(_small_start(found, constants))
         if all(assumption.holds or assumption.advisory for assumption in measured):

@@ -42,6 +42,7 @@ from ._linear import (
     MAP_READOUTS,
     cut_off,
     linear_assumptions,
+    range_assumption,
     two_layer_assumptions,
     unlearnable,
     weight_readouts,
@@ -157,6 +158,7 @@ class SmallRandomModes(Limit):
         return (
             *net,
             *linear_assumptions(setup, modes, fastest_rate),
+            range_assumption(np.array([[np.linalg.norm(w, 2)] for w in weights])),
             Assumption.at_most(
                 "small start",
                 "the weights are small: |W|² relative to the smallest target",

@@ -34,6 +34,7 @@ from ._linear import (
     growth_along_modes,
     horizon_assumption,
     linear_assumptions,
+    range_assumption,
     two_layer_assumptions,
 )
 from .base import Approach, Assumption, Theory
@@ -74,6 +75,7 @@ class UnbalancedModes(AlignedLayers, Theory):
             *net,
             *linear_assumptions(setup, modes, fastest_rate),
             aligned_assumption(defect),
+            range_assumption(strengths),
             horizon_assumption(setup, fastest_rate()),
         )
 
