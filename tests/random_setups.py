@@ -7,6 +7,7 @@ starts (tiny, huge, near saddles, rounded to float32), defects of every size, ho
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 from scipy.integrate import solve_ivp
@@ -16,6 +17,7 @@ import festina as fs
 
 DEPTHS = {2: (4,), 3: (4, 4)}
 D_IN, D_OUT = 3, 3
+STIFF = 1e4  # rate × time from which explicit steps take minutes
 
 
 def orthogonal(rng, n, k):
@@ -40,16 +42,17 @@ def defect(rng):
     return 0.0 if rng.random() < 0.25 else 10 ** rng.uniform(-16, -2)
 
 
-def task_of(rng, values, variances=None, miss=0.0):
+def task_of(rng, values, variances=None, miss=0.0, d_in=D_IN, d_out=D_OUT):
     """Moments with these singular values; inputs white, or with these variances along the modes, up to a defect."""
-    left, right = orthogonal(rng, D_OUT, len(values)), orthogonal(rng, D_IN, len(values))
+    left, right = orthogonal(rng, d_out, len(values)), orthogonal(rng, d_in, d_in)
     if variances is None:
-        cov_x = np.eye(D_IN) * 10 ** rng.uniform(-0.5, 0.5)
+        cov_x = np.eye(d_in) * 10 ** rng.uniform(-0.5, 0.5)
     else:
         cov_x = (right * variances) @ right.T
-    root = np.linalg.cholesky(cov_x + miss * np.trace(cov_x) * _symmetric(rng, D_IN))
-    x = np.sqrt(D_IN) * root.T  # its second moment is cov_x
-    target = (left * values) @ right.T @ np.linalg.inv(x.T @ x / D_IN)
+    root = np.linalg.cholesky(cov_x + miss * np.trace(cov_x) * _symmetric(rng, d_in))
+    x = np.sqrt(d_in) * root.T  # its second moment is cov_x
+    right = right[:, : len(values)]
+    target = (left * values) @ right.T @ np.linalg.inv(x.T @ x / d_in)
     return fs.tasks.from_arrays(x, x @ target.T), left, right
 
 
@@ -145,11 +148,74 @@ def one_sample(rng):
     return _setup(rng, task, (4,), weights, np.ones(1))
 
 
+SHAPES = [(5, (4,), 2), (2, (8,), 5), (5, (1,), 4), (4, (4, 3, 4), 2), (3, (5, 4, 3, 4), 3), (3, (), 4)]
+
+
+def other_shapes(rng):
+    """One to five layers, narrow and wide, more inputs than outputs and the reverse; along the modes or at random."""
+    d_in, hidden, d_out = SHAPES[rng.integers(len(SHAPES))]
+    count, depth, sizes = min(d_in, d_out), len(hidden) + 1, [d_in, *hidden, d_out]
+    values = np.sort(10 ** rng.uniform(-1, 0.5, size=count))[::-1]
+    variances = None if rng.random() < 0.4 else 10 ** rng.uniform(-0.5, 0.5, size=d_in)
+    task, left, right = task_of(rng, values, variances, defect(rng) * (rng.random() < 0.3), d_in, d_out)
+    if rng.random() < 0.3:
+        scale = 10 ** rng.uniform(-5, 0.3)
+        weights = [scale * rng.normal(size=(out, into)) for into, out in itertools.pairwise(sizes)]
+        return _setup(rng, task, hidden, weights, values)
+    passes = np.arange(count) < min(sizes)
+    strengths = 10 ** rng.uniform(-3, 0.2) * 10 ** rng.uniform(-0.5, 0.5, size=count) * passes
+    strengths = strengths * np.where(rng.random((depth, count)) < 0.1, -1, 1)
+    inner = [np.pad(orthogonal(rng, n, min(n, count)), ((0, 0), (0, max(count - n, 0)))) for n in hidden]
+    bases = [right, *inner, left]
+    weights = [(bases[k + 1] * strengths[k]) @ bases[k].T for k in range(depth)]
+    return _setup(rng, task, hidden, shaken(rng, weights), values)
+
+
+def wide_spectrum(rng, count=6):
+    """Singular values and variances over six decades; some modes start with the wrong sign."""
+    values, variances = np.sort(10 ** rng.uniform(-5, 1, size=count))[::-1], 10 ** rng.uniform(-5, 1, size=count)
+    miss = 1e-5 * defect(rng) * (rng.random() < 0.2)  # the smallest variance stays positive
+    task, left, right = task_of(rng, values, variances, miss, count, count)
+    strengths = 10 ** rng.uniform(-5, 0.3) * 10 ** rng.uniform(-0.5, 0.5, size=count) * np.ones((2, 1))
+    strengths = strengths * np.where(rng.random((2, count)) < 0.1, -1, 1)
+    hidden = orthogonal(rng, count, count)
+    weights = [(hidden * strengths[0]) @ right.T, (left * strengths[1]) @ hidden.T]
+    return _setup(rng, task, (count,), shaken(rng, weights), values)
+
+
+def stepped(rng, setup):
+    """The same by gradient descent, with steps of all sizes that a theory may follow."""
+    weights, tasks = setup.weights(0), getattr(setup.task, "tasks", (setup.task,))
+    size = sum(np.linalg.norm(w, 2) ** 2 for w in weights)
+    fastest = max(2 * np.linalg.norm(t.cov_yx, 2) + np.linalg.norm(t.cov_x, 2) * size for t in tasks)
+    lr = max(10 ** rng.uniform(-4, -1) / (len(weights) * fastest), float(setup.times[-1]) / 1e5)
+    return setup.replace(rule=fs.rules.GradientDescent(lr))
+
+
+def descended(rng):
+    return stepped(rng, [aligned, balanced, small_random, lazy][rng.integers(4)](rng))
+
+
+def in_sequence(rng):
+    """A second task that is another, or the first one reversed; by the flow or in steps."""
+    first, values = [aligned, balanced, small_random][rng.integers(3)](rng), spectrum(rng)
+    if rng.random() < 0.3:
+        second = fs.tasks.from_moments(-np.asarray(first.task.cov_yx), first.task.cov_x)
+    else:
+        second = task_of(rng, values, None if rng.random() < 0.5 else 10 ** rng.uniform(-0.5, 0.5, size=3))[0]
+    durations = [float(first.times[-1]), horizon(rng, values)]
+    both = fs.tasks.sequence([first.task.moments_only(), second.moments_only()], durations)
+    setup = first.replace(task=both, times=np.linspace(0, sum(durations), 41))
+    return setup if rng.random() < 0.5 else stepped(rng, setup)
+
+
 def _setup(rng, task, hidden, weights, values):
     return fs.Setup(task, fs.nets.DeepLinear(hidden), fs.inits.Given(weights), until=horizon(rng, values), points=25)
 
 
-LINEAR = {f.__name__: f for f in (aligned, balanced, small_random, lazy, two_points, one_sample)}
+LINEAR = {
+    f.__name__: f for f in (aligned, balanced, small_random, lazy, two_points, one_sample, other_shapes, wide_spectrum)
+}
 
 
 def gated(rng):
@@ -160,6 +226,14 @@ def gated(rng):
     strengths = 10 ** rng.uniform(-4, 0) * np.where(rng.random(2 * len(cuts)) < 0.2, -1.0, 1.0)
     begun = fs.Setup(task, net, fs.inits.Decoupled(strengths), until=10 ** rng.uniform(0.5, 2.3), points=15)
     return begun.replace(init=fs.inits.Given(shaken(rng, [np.asarray(w) for w in begun.weights(0)])))
+
+
+def tiny_gated(rng):
+    """The same from where learning takes ten to a hundred time constants to begin."""
+    setup, factor = gated(rng), 10 ** rng.uniform(-15, -3)
+    weights = [factor * np.asarray(w) for w in setup.weights(0)]
+    until = float(setup.times[-1]) * (1 - np.log(factor) / 10)
+    return setup.replace(init=fs.inits.Given(weights), until=until, times=None, points=15)
 
 
 def nonlinear(rng):
@@ -210,8 +284,11 @@ def flow(setup, rtol):
 
     times, begun = np.asarray(setup.times), np.concatenate([w.ravel() for w in weights])
     atol = rtol * 1e-6 * np.abs(begun).max()
+    sizes = [2 * np.linalg.norm(cov_yx @ np.linalg.pinv(cov_x), 2), *(np.linalg.norm(w, 2) ** 2 for w in weights)]
+    fastest = np.linalg.norm(cov_x, 2) * max(sizes)
+    method = "LSODA" if fastest * times[-1] > STIFF else "DOP853"
     with np.errstate(all="ignore"):  # of steps that are tried and not taken
-        found = solve_ivp(field, (0, times[-1]), begun, method="DOP853", t_eval=times, rtol=rtol, atol=atol)
+        found = solve_ivp(field, (0, times[-1]), begun, method=method, t_eval=times, rtol=rtol, atol=atol)
     assert found.success, found.message
     return np.stack([product(split(flat)) for flat in found.y.T])
 

@@ -126,13 +126,13 @@ def trained(setup: Setup, observe: str | Iterable[str] | None, train: Callable[.
 
 def solved(setup: Setup, asked: tuple[str, ...], seed: int, solve: Callable[..., Trajectory]) -> Trajectory:
     """Every stage solved from the weights that the one before ends with."""
-    done, parts, init, carried = stages(setup), [], setup.init, None
+    done, parts, init, carried = stages(setup), [], setup.init, ()
     own = [name for name in asked if name not in ("task_loss", FORGETTING)]
     for stage in done:
-        part = solve(stage.setup.replace(init=init), own, carried)
+        part = solve(stage.setup.replace(init=init), own, *carried)
         parts.append(part)
         if stage.hands_on:
-            init, carried = Given(_handed_on(part, len(parts))), part.end_error()
+            init, carried = Given(_handed_on(part, len(parts))), (part.end_error(),)
     shared = [name for name in parts[0] if all(name in part for part in parts)]
     if "map" in shared and _observables.OBSERVABLES["map"].lacks(setup):
         shared.remove("map")

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOfEntries
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -35,6 +35,16 @@ from .theories.base import Assumption, Theory, constants_of
 
 CHUNK = 64  # times of a closed form that are evaluated together: their states stay in cache
 LONG = 256  # times that are worth a device of their own
+
+
+class Carried(NamedTuple):
+    """Shifts of the first weights that earlier tasks have left: errors of theories, and what finite steps add."""
+
+    error: np.ndarray | None = None
+    steps: np.ndarray | None = None
+
+
+FROM_NOTHING = Carried()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,15 +165,21 @@ def solve(
     if isinstance(setup.task, TaskSequence) or setup.net.switches:
         compared(setup, (), pairs)  # no observable of pairs outlasts a change of task or net
         return _sequence.solved(
-            setup, asked, seed, lambda stage, names, carried: _solved(stage, theory, names, None, seed, strict, carried)
+            setup, asked, seed, lambda stage, names, *left: _solved(stage, theory, names, None, seed, strict, *left)
         )
     return _solved(setup, theory, asked, pairs, seed, strict)
 
 
 def _solved(
-    setup: Setup, theory: Any, asked: tuple[str, ...], pairs: Any, seed: int, strict: bool, carried: Any = None
+    setup: Setup,
+    theory: Any,
+    asked: tuple[str, ...],
+    pairs: Any,
+    seed: int,
+    strict: bool,
+    carried: Carried = FROM_NOTHING,
 ) -> Trajectory:
-    """One task; `carried` is the shift of its first weights by errors of the tasks before it."""
+    """One task; `carried` is what the tasks before it have left."""
     entry = _chosen(setup, theory, seed, strict, carried)
     member = entry.theory
     times = np.asarray(setup.times)
@@ -240,17 +256,17 @@ def _note(entry: Coverage, setup: Setup, seed: int) -> str:
     return "; ".join(filter(None, (outside, rounded, *(entry.theory.remarks(setup, seed) if entry.usable else ()))))
 
 
-def _error(entry: Coverage, setup: Setup, seed: int, carried: Any) -> float:
+def _error(entry: Coverage, setup: Setup, seed: int, carried: Carried) -> float:
     """The relative error of the answer against training by the setup's rule; NaN where the theory does not apply."""
     if not entry.usable:
         return np.nan
-    stated = entry.stated or stated_error(entry.theory, setup, seed, entry.assumptions, carried)
+    stated = entry.stated or stated_error(entry.theory, setup, seed, entry.assumptions, carried.error)
     if not isinstance(setup.rule, Discrete) or not has_path(entry.theory):
         return stated.value
-    return stated.value + steps(entry.theory, setup, seed).error
+    return stated.value + steps(entry.theory, setup, seed, carried=carried.steps).error
 
 
-def _chosen(setup: Setup, theory: Any, seed: int, strict: bool, carried: Any) -> Coverage:
+def _chosen(setup: Setup, theory: Any, seed: int, strict: bool, carried: Carried) -> Coverage:
     if theory is None:
         best = _best(setup, seed, carried)
         if best is None:
@@ -275,7 +291,7 @@ def _chosen(setup: Setup, theory: Any, seed: int, strict: bool, carried: Any) ->
     return entry
 
 
-def _best(setup: Setup, seed: int, carried: Any) -> Coverage | None:
+def _best(setup: Setup, seed: int, carried: Carried) -> Coverage | None:
     """The first of `covering`; errors are measured only as far as they decide."""
     ranked = Covering([_measured(member(), setup, seed) for member in members().values()])
     for kind in _sequence.KINDS:
@@ -313,11 +329,11 @@ def _measured(theory: Theory, setup: Setup, seed: int) -> Coverage:
     return Coverage(theory, theory.assumptions(setup, seed))
 
 
-def _certified(entry: Coverage, setup: Setup, seed: int, carried: Any = None) -> Coverage:
+def _certified(entry: Coverage, setup: Setup, seed: int, carried: Carried = FROM_NOTHING) -> Coverage:
     """With the error that its answer has, if nothing else speaks against the theory."""
     if not entry.holds:
         return entry
-    stated = stated_error(entry.theory, setup, seed, entry.assumptions, carried)
+    stated = stated_error(entry.theory, setup, seed, entry.assumptions, carried.error)
     return dataclasses.replace(entry, assumptions=(*entry.assumptions, stated.assumption), stated=stated)
 
 
@@ -365,8 +381,12 @@ def _end_weights(theory: Theory, constants: Any, last: Any) -> Any:
     return None if layers is None else [layer[0] for layer in layers]
 
 
-def _end_error(entry: Coverage, setup: Setup, seed: int, carried: Any) -> Any:
-    """The shift of the last weights by the error of the answer; None where it is as large as they are."""
+def _end_error(entry: Coverage, setup: Setup, seed: int, carried: Carried) -> Carried:
+    """Shifts of the last weights by the error of the answer and by steps; none that is as large as they are."""
     if entry.stated is None or not entry.stated.value <= entry.theory.tolerated or not has_path(entry.theory):
-        return None
-    return certificate(entry.theory, setup, seed, carried=carried).end
+        return FROM_NOTHING
+    error = certificate(entry.theory, setup, seed, carried=carried.error).end
+    if not isinstance(setup.rule, Discrete):
+        return Carried(error)
+    added = steps(entry.theory, setup, seed, carried=carried.steps).end
+    return Carried(error, added if np.all(np.isfinite(added)) else None)

@@ -78,9 +78,12 @@ def rounding(theory: Any, setup: Setup, seed: int) -> Certificate:
     return _found("rounding", _of_rounding, theory, setup, seed)
 
 
-def steps(theory: Any, setup: Setup, seed: int) -> Certificate:
-    """What steps of finite length add, to first order: gradient descent follows dW/dt = −∇L − (lr/2) H∇L."""
-    return _found("steps", _of_steps, theory, setup, seed)
+def steps(theory: Any, setup: Setup, seed: int, *, carried: np.ndarray | None = None) -> Certificate:
+    """What steps of finite length add, to first order: gradient descent follows dW/dt = −∇L − (lr/2) H∇L.
+
+    `carried` is what they have added in earlier tasks.
+    """
+    return _found("steps", _of_steps, theory, setup, seed, carried)
 
 
 def _found(name: str, find: Callable, theory: Any, setup: Setup, seed: int, carried: Any = None) -> Certificate:
@@ -107,7 +110,7 @@ def _of_rounding(path: _Path, lr: float) -> Certificate:
 
 
 def _of_steps(path: _Path, lr: float) -> Certificate:
-    return path.followed(np.zeros_like(path.start), lambda point, now: -lr / 2 * point.pull(point.downhill))
+    return path.followed(path.carried, lambda point, now: -lr / 2 * point.pull(point.downhill))
 
 
 def time_grid(last: float, first: float, count: int) -> np.ndarray:
@@ -158,7 +161,12 @@ class _Path:
         for _ in range(REFINED):
             self._step_at(self._nodes_where_it_moves())
         self.first = next(self.moments())
-        self.start = start if self.first.turning is None else self._in_frame(start)
+        self.carried = np.zeros_like(start) if carried is None else carried
+        if self.first.turning is None:
+            self.start = start
+        else:
+            frame = self._frame(start)
+            self.start, self.carried = self._in_frame(frame, start), self._in_frame(frame, self.carried)
         # What large layers that cancel leave is rounding, and nothing to be relative to.
         self.unseen = 1e3 * EPS * np.prod([np.linalg.norm(layer) for layer in self.landscape.layers(start)])
 
@@ -177,15 +185,18 @@ class _Path:
         where = np.interp(np.linspace(0.0, length[-1], half), length, self.times)
         return np.sort(np.concatenate([self.nodes[::2], where])[: len(self.nodes)])
 
-    def _in_frame(self, start: np.ndarray) -> np.ndarray:
-        """The start, with the hidden units turned as the theory has them."""
+    def _frame(self, start: np.ndarray) -> np.ndarray:
+        """The rotation of hidden units that takes the start to where the theory has it."""
         theirs, ours = (
             np.concatenate([low, high.T], axis=1)
             for low, high in map(self.landscape.layers, (self.first.weights, start))
         )
         outer, _, inner = np.linalg.svd(theirs @ ours.T)
-        low, high = self.landscape.layers(start)
-        return self.landscape.flat((outer @ inner @ low, high @ (outer @ inner).T))
+        return outer @ inner
+
+    def _in_frame(self, frame: np.ndarray, flat: np.ndarray) -> np.ndarray:
+        low, high = self.landscape.layers(flat)
+        return self.landscape.flat((frame @ low, high @ frame.T))
 
     def turned(self, now: Moment, delta: np.ndarray) -> Any:
         """How a vector moves because the frame of the hidden units turns."""

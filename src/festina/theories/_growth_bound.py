@@ -51,8 +51,9 @@ def growth_bound(theory: Theory, setup: Setup, seed: int, measured: Sequence[Ass
 
 
 def _bound(begun: float, size: float, answer: float, exponent: float) -> float:
-    relative = 1 + size / answer if answer > 0 else np.inf
-    return float(begun * relative * np.exp(min(exponent, 700.0)))
+    if not answer > 0:
+        return np.inf
+    return float(np.exp(min(np.log(begun) + np.log1p(size / answer) + exponent, 700.0)))
 
 
 def _at_first(setup: Setup, weights: Sequence[Any]) -> tuple[float, float] | None:
