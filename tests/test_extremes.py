@@ -419,3 +419,40 @@ def test_the_balanced_solution_of_small_matrices():
                 slope += max(abs(entry) for entry in moved - want) / h
             error = max(abs(seen[i, j] - want[i, j]) for i in range(2) for j in range(2))
             assert error <= MANY * EPS * (size + slope), (t, lam, matrices, float(error / size), float(slope / size))
+
+
+def square_net(scale, until, values=(3.0, 2.0, 1.0)):
+    """Three modes, from layers of scale × 1: every mode is a logistic curve."""
+    start = fs.inits.Given([scale * np.eye(3), scale * np.eye(3)])
+    task = fs.tasks.from_moments(np.diag(values), np.eye(3))
+    return fs.Setup(task, fs.nets.DeepLinear(3), start, until=until, points=41), np.array(values)
+
+
+def logistic(times, s, scale):
+    begun = mp.mpf(scale) ** 2
+    return [float(s / (1 + (s / begun - 1) * mp.exp(-2 * mp.mpf(s) * mp.mpf(float(t))))) for t in times]
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-100, 1e-150, 1e-153, 1e-160, 1e-200, 1e-300])
+def test_a_start_of_any_size_is_learned_from(scale):
+    setup, values = square_net(scale, -1.2 * math.log(scale) + 5)
+    answer = fs.solve(setup, observe="map")
+    true = np.array([logistic(setup.times, s, scale) for s in values]).T
+    assert "never learned" not in answer.provenance["note"]
+    np.testing.assert_allclose(answer["map"], true[:, :, None] * np.eye(3), atol=1e-12)
+    for name in ("AlignedModes", "UnbalancedModes", "AlignedChains", "SmallRandomModes"):
+        failed = {assumption.name for assumption in fs.covering(setup)[name].failed}
+        assert ("range" in failed) == (scale < 1e-145), (name, failed)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-60, 1e-100])
+def test_gradient_flow_follows_a_start_of_any_size(scale):
+    setup, values = square_net(scale, -1.2 * math.log(scale) + 5)
+    trained = fs.simulate(setup, 1, "map", progress=False)["map"][0]
+    true = np.array([logistic(setup.times, s, scale) for s in values]).T
+    np.testing.assert_allclose(trained, true[:, :, None] * np.eye(3), atol=1e-8)
+
+
+def test_a_kernel_below_float64_is_not_taken_for_one_that_stays():
+    setup = fs.Setup(fs.tasks.xor(1.0), fs.nets.DeepLinear(6), fs.inits.SmallRandom(1e-160), until=1100.0, points=21)
+    assert {assumption.name for assumption in fs.covering(setup)["FrozenKernel"].failed} == {"error"}

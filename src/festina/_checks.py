@@ -98,7 +98,7 @@ def _held(value: Any, argument: str) -> Any:
         return value.data
     if isinstance(value, int) and not isinstance(value, bool):
         return float(value)  # beyond 64 bits NumPy would keep an object
-    if isinstance(value, (list, tuple)) and any(hasattr(entry, "__array__") for entry in value):
+    if isinstance(value, (list, tuple)) and any(hasattr(e, "__array__") or isinstance(e, (list, tuple)) for e in value):
         return [_held(entry, argument) for entry in value]
     return value
 

@@ -170,7 +170,7 @@ class Found(Sequence):
         that is off still passes the slope of its units.
         """
         if sees is not None:
-            _check_columns(sees)
+            sees = _columns(sees)
         net = self.setup.net
         if net.bias:
             raise BadInput(
@@ -244,11 +244,10 @@ class Found(Sequence):
         return "\n".join(lines)
 
 
-def _check_columns(sees: Any) -> None:
-    """Refuse what are no numbers of columns of x."""
+def _columns(sees: Any) -> list[int]:
+    """Numbers of columns of x."""
     listed = _checks.listed(sees, "sees", "numbers of columns of x, or None for all", "give sees=range(8)")
-    for column in listed:
-        whole(column, "sees", least=0)
+    return [whole(column, "sees", least=0) for column in listed]
 
 
 def _dealt(total: int, share: np.ndarray) -> list[int]:
