@@ -7,6 +7,7 @@ its arguments. MANY is the number of roundings on the way, not what was found.
 from __future__ import annotations
 
 import math
+import types
 
 import jax
 import mpmath as mp
@@ -16,9 +17,11 @@ import pytest
 import festina as fs
 from festina import _pair, _riccati, _two_point
 from festina._precision import in_double
+from festina.theories import FrozenKernel
 from festina.theories.aligned_modes import mode, time_to
+from festina.theories.context_race import arrival, gate_overlap, item_mode, turning
 from festina.theories.disjoint_pathways import effective_start, time_to_loss
-from festina.theories.two_point import final_distance, trajectory
+from festina.theories.two_point import final_distance, rotating, trajectory
 
 MANY = 64
 EPS = np.finfo(float).eps
@@ -456,3 +459,91 @@ def test_gradient_flow_follows_a_start_of_any_size(scale):
 def test_a_kernel_below_float64_is_not_taken_for_one_that_stays():
     setup = fs.Setup(fs.tasks.xor(1.0), fs.nets.DeepLinear(6), fs.inits.SmallRandom(1e-160), until=1100.0, points=21)
     assert {assumption.name for assumption in fs.covering(setup)["FrozenKernel"].failed} == {"error"}
+
+
+def rotation_reference(t, H, D, m, X, Y, tau_h, tau_y):
+    """H and u·v at t: √β u ± √α v keep their directions and grow by e^(±θ), and e^(2θ) obeys a Riccati equation."""
+    encoder, decoder, gap = X / (2 * tau_h), 1 / (2 * tau_y), mp.sqrt(Y)
+    k = mp.sqrt(encoder * decoder)
+    plus, minus = (decoder * H + encoder * D + sign * 2 * k * m for sign in (1, -1))
+    root = mp.sqrt((2 * k * gap) ** 2 + plus * minus)
+    high, low = ((2 * k * gap + sign * root) / plus for sign in (1, -1))
+    ratio = (1 - high) / (1 - low) * mp.exp(-plus * (high - low) * t / 2)
+    grown = (high - low * ratio) / (1 - ratio)
+    plus, minus = plus * grown, minus / grown
+    return (plus + minus + 2 * (decoder * H - encoder * D)) / (4 * decoder), (plus - minus) / (4 * k)
+
+
+def rotation_points():
+    rng = np.random.default_rng(8)
+    for k in range(POINTS):
+        H, D, X, Y, tau_h, tau_y = 10.0 ** rng.uniform(-2, 2, 6)
+        cosine, kind, unit = rng.uniform(-0.95, 0.95), k % 5, 10.0 ** rng.uniform(-60, 60)
+        if kind == 1:  # other units of activity, and a small start
+            H, D, tau_h, tau_y = H * unit, D / unit, tau_h * 1.0, tau_y * unit
+        elif kind == 2:
+            small = 10.0 ** -rng.uniform(0, 100)
+            H, D = H * small, D * small
+        elif kind == 3:
+            Y = 0.0
+        rate = math.sqrt(X * Y / (tau_h * tau_y)) + H / tau_y + D * X / tau_h
+        t = 1e12 if kind == 4 else 10.0 ** rng.uniform(-3, 1.5) / rate
+        yield t, H, D, cosine * math.sqrt(H * D), X, Y, tau_h, tau_y
+
+
+def test_one_output_and_any_rotation():
+    names = ("distance0", "decoder0", "along0", "input_gap", "target_gap", "tau_h", "tau_y")
+    with mp.workdps(400):
+        for point in rotation_points():
+            named = dict(zip(names, point[1:], strict=True))
+            curves = rotating(np.array([point[0]]), **named)
+            numbers, h = list(map(mp.mpf, point)), mp.mpf(10) ** -150
+            H, m = rotation_reference(*numbers)
+            gap, moved = mp.sqrt(numbers[5]), []
+            for i in range(len(numbers)):
+                moved.append(rotation_reference(*numbers[:i], numbers[i] * (1 + h), *numbers[i + 1 :]))
+            slopes = [sum(abs(one[j] - (H, m)[j]) for one in moved) / h for j in (0, 1)]
+            room = [MANY * EPS * (abs(value) + slope) for value, slope in zip((H, m), slopes, strict=True)]
+            assert abs(curves.distance[0] - H) <= room[0], (point, float(H))
+            assert abs(curves.output[0] - m**2) <= 2 * abs(m) * room[1] + room[1] ** 2, (point, float(m))
+            assert abs(curves.alignment[0] - m * (m - gap)) <= (2 * abs(m) + gap) * room[1] + room[1] ** 2, point
+
+
+def test_the_race_of_contexts():
+    rng = np.random.default_rng(9)
+    for contexts in (2, 3, 4, 7, 20, 60, 1000):
+        for size in {1, 2, contexts // 2, contexts - 1} & set(range(1, contexts)):
+            share = mp.mpf(math.comb(contexts, size)) * (contexts - size) / (contexts * (contexts - 1))
+            assert abs(gate_overlap(contexts, size) / share - 1) <= MANY * EPS
+            C, m = mp.mpf(contexts), mp.mpf(size)
+            grown, rest = mp.sqrt(m * (m + 1) / (C * (C + 1))), mp.sqrt(m * (C - m) / C / (C * (C + 1)))
+            taken = mp.sqrt(grown**2 - rest**2)
+
+            def kept(rate, rest=rest, taken=taken):
+                ends = mp.gamma(1 + (rate + rest + taken) / 4) * mp.gamma(1 + (rate + rest - taken) / 4)
+                return mp.gamma(1 + rate / 2) * mp.gamma(1 + rest / 2) / ends
+
+            want = (1 + rest / grown) / 2 * kept(grown) ** 2, -taken / grown * kept(grown) * kept(-grown) / 2
+            np.testing.assert_allclose(turning(contexts, size), [float(one) for one in want], rtol=MANY * EPS)
+    for k in range(POINTS):
+        value, start = 10.0 ** rng.uniform(-3, 3), 10.0 ** -rng.uniform(3, 280)
+        value = value * 10.0 ** rng.uniform(-100, 100) if k % 2 else value
+        mode = item_mode(value, items=8, contexts=3, size=2)
+        a = max(start * min(value, 1.0), 1e-300)
+        ratio = mp.mpf(float(mode.common)) / (mp.mpf(mode.common_variance) * mp.mpf(a))
+        want = mp.log(ratio - 1) / (2 * mp.mpf(float(mode.common)))
+        # The condition: a relative error of the ratio is an absolute one of its logarithm.
+        assert abs(arrival(mode, a) - want) <= MANY * EPS * (abs(want) + 1 / mp.mpf(float(mode.common)))
+
+
+def test_a_frozen_kernel_at_extreme_rates_and_times():
+    rates = np.array([0.0, 1e-300, 1e-20, 1e-3, 1.0, 1e20, 1e300])
+    times = np.array([0.0, 1e-300, 1e-12, 1.0, 1e12, 1e300])
+    states = lambda rates, times: FrozenKernel().states(  # noqa: E731
+        types.SimpleNamespace(rates=rates, error=1.0), times
+    )
+    found = in_double(jax.jit(states))(rates, times)
+    for states, t in zip(found, map(mp.mpf, times), strict=True):
+        for state, rate in zip(states, map(mp.mpf, rates), strict=True):
+            want = t if rate == 0 else -mp.expm1(-rate * t) / rate
+            assert abs(state - want) <= MANY * EPS * want + TINY, (rate, t)

@@ -46,14 +46,13 @@ def rotating(
 
     `distance0`, `decoder0` and `along0` are those of `rotated_final_distance`.
     """
-    sums = _sums(ts, distance0, decoder0, along0, input_gap, target_gap, tau_h, tau_y)
-    m, total = (sums.plus - sums.minus) / (4 * sums.k), (sums.plus + sums.minus) / 2
+    now = _now(ts, distance0, decoder0, along0, input_gap, target_gap, tau_h, tau_y)
+    total, balance = (now.plus + now.minus) / 2, now.balance
     # (S + c)/(2β), where c = β|u|² − α|v|² may be negative.
-    balance = sums.balance
     bottom = jnp.where(balance < 0, total - balance, 1.0)
-    twice = jnp.where(balance < 0, (sums.apart + 4 * sums.k**2 * m**2) / bottom, total + balance)
+    twice = jnp.where(balance < 0, (now.apart + 4 * now.k**2 * now.m**2) / bottom, total + balance)
     gap = jnp.expand_dims(root(target_gap), -1)
-    return Curves(twice * jnp.expand_dims(jnp.asarray(tau_y), -1), m**2, m * (m - gap))
+    return Curves(twice * jnp.expand_dims(jnp.asarray(tau_y), -1), now.m**2, now.m * (now.m - gap))
 
 
 def turn(
@@ -70,32 +69,30 @@ def turn(
 
     One output, as in `rotating`: u/√α ± v/√β keep their directions, and grow by e^(±θ).
     """
-    sums = _sums(ts, distance0, decoder0, along0, input_gap, target_gap, tau_h, tau_y)
-    grown, fallen = (_growth(now, begun) for now, begun in ((sums.plus, sums.plus0), (sums.minus, sums.minus0)))
-    return (grown + fallen) / 2, (grown - fallen) / 2
+    now = _now(ts, distance0, decoder0, along0, input_gap, target_gap, tau_h, tau_y)
+    return now.cosh, now.sinh
 
 
-def _growth(now, begun):
-    some = begun > 0
-    return jnp.where(some, root(now / jnp.where(some, begun, 1.0)), 1.0)
-
-
-class _Sums(NamedTuple):
-    """S ± 2km, where S = α|v|² + β|u|², k² = αβ and m = u·v: now and at the start; and what is conserved."""
+class _Now(NamedTuple):
+    """S ± 2km, where S = α|v|² + β|u|², k² = αβ and m = u·v; cosh θ and sinh θ; and what is conserved."""
 
     plus: Any
     minus: Any
-    plus0: Any
-    minus0: Any
+    m: Any
+    cosh: Any
+    sinh: Any
     k: Any
     balance: Any  # β|u|² − α|v|²
     apart: Any  # 4k²(|u|²|v|² − m²)
 
 
-def _sums(ts, distance0, decoder0, along0, input_gap, target_gap, tau_h, tau_y) -> _Sums:
-    """K² = S² − 4k²m² is conserved, and S ± 2km obey two Riccati equations of one variable.
+def _now(ts, distance0, decoder0, along0, input_gap, target_gap, tau_h, tau_y) -> _Now:
+    """S ± 2km grow by e^(±2θ) from p and q, and e^(2θ) = a/b obeys a Riccati equation, with Z = √((2k√Y)² + pq):
 
-    Sums of positive terms are all that is evaluated.
+    a = 2 − σ + σ e^(−Zt) + q (1 − e^(−Zt))/Z,   b = σ + (2 − σ) e^(−Zt) + p (1 − e^(−Zt))/Z,   σ = 1 − 2k√Y/Z
+
+    Differences, which lose digits where one layer is much larger than the other, are taken by hand: p − q = 4km₀ and
+    a − b = 4k (√Y − m₀) (1 − e^(−Zt))/Z. What is left are sums of terms of one sign, but for m itself as it passes 0.
     """
     wide = (distance0, decoder0, along0, input_gap, target_gap, tau_h, tau_y)
     u, v, m, input_gap, target_gap, tau_h, tau_y = (jnp.expand_dims(jnp.asarray(n, float), -1) for n in wide)
@@ -103,21 +100,22 @@ def _sums(ts, distance0, decoder0, along0, input_gap, target_gap, tau_h, tau_y) 
     k = jnp.sqrt(encoder * decoder)
     balance = decoder * u - encoder * v
     apart = 4 * k**2 * jnp.maximum(u * v - m**2, 0.0)
-    kept = balance**2 + apart  # K²
-    total = encoder * v + decoder * u
-    larger = total + 2 * k * jnp.abs(m)
+    kept = balance**2 + apart  # pq
+    larger = encoder * v + decoder * u + 2 * k * jnp.abs(m)
     smaller = kept / jnp.where(larger > 0, larger, 1.0)
     plus, minus = jnp.where(m < 0, smaller, larger), jnp.where(m < 0, larger, smaller)
     pull = 2 * k * gap
     squared = pull**2 + kept
     still = squared == 0
     rate = jnp.where(still, 0.0, jnp.sqrt(jnp.where(still, 1.0, squared)))
-    short = jnp.where(still, 1.0, kept / jnp.where(still, 1.0, rate * (rate + pull)))  # 1 − pull/rate
+    short = jnp.where(still, 1.0, kept / jnp.where(still, 1.0, rate * (rate + pull)))
     decay, spent = jnp.exp(-rate * ts), ts * _pair.mean_decay(rate * ts)
-
-    def later(value, near, far):
-        top = value * (far + near * decay) + kept * spent
-        bottom = value * spent + near + far * decay
-        return top / jnp.where(bottom > 0, bottom, 1.0)
-
-    return _Sums(later(plus, short, 2 - short), later(minus, 2 - short, short), plus, minus, k, balance, apart)
+    a, b = 2 - short + short * decay + minus * spent, short + (2 - short) * decay + plus * spent
+    over = jnp.where(b > 0, b, 1.0)  # late, and without a part that grows
+    ahead = gap - m
+    # p a² − q b² in terms of the smaller of p and q.
+    later = m * jnp.where(m < 0, b / a, a / over) + smaller * spent * ahead * (1 / a + 1 / over)
+    # What is not there may grow by any factor.
+    grown, fallen = jnp.where(plus > 0, root(a / over), 1.0), jnp.where(minus > 0, root(b / a), 1.0)
+    sinh = jnp.where(smaller > 0, 2 * k * spent * ahead / jnp.sqrt(a * over), (grown - fallen) / 2)
+    return _Now(plus * a / over, minus * b / a, later, (grown + fallen) / 2, sinh, k, balance, apart)

@@ -204,14 +204,13 @@ def _travel(view: View, rule: Any, carry: Carry, amount: Any, layout: Layout) ->
 def _flow(slope: Any, rule: Any, carry: Carry, duration: Any) -> Carry:
     from ._integrate import integrate
 
-    # Float32 cannot hold tighter tolerances than these.
-    tightest = jnp.finfo(duration.dtype).eps * 50
+    rtol = jnp.maximum(rule.rtol, jnp.finfo(duration.dtype).eps * 50)  # float32 cannot hold a tighter one
 
     def follow(carry):
         last, atol = carry.rule
         end, step, reached = integrate(
             lambda weights: jax.tree.map(jnp.negative, slope(weights, None)[1]),
-            carry.weights, duration, last, rtol=jnp.maximum(rule.rtol, tightest), atol=atol,
+            carry.weights, duration, last, rtol=rtol, atol=atol,
         )  # fmt: skip
         loss = jnp.where(reached, carry.loss, jnp.inf)
         return carry._replace(weights=end, rule=(step, atol), loss=loss, done=carry.done + duration)
@@ -344,12 +343,6 @@ def _goals(setup: Setup) -> np.ndarray:
     return steps.astype(np.int32)
 
 
-def _tolerance(rule: Any, weights: Any) -> Any:
-    from ._integrate import finest
-
-    return finest(weights) if rule.atol is None else rule.atol
-
-
 @functools.partial(jax.jit, static_argnames=("dtype", "stepping", "layout"))
 def _first(view: View, rule: Any, weights: Any, seeds: Any, *, dtype: Any, stepping: bool, layout: Layout) -> Carry:
     """The state of every seed before training."""
@@ -359,7 +352,7 @@ def _first(view: View, rule: Any, weights: Any, seeds: Any, *, dtype: Any, stepp
         key = jax.random.fold_in(jax.random.key(seed), 1)
         zero = jnp.zeros((), jax.tree.leaves(weights)[0].dtype)
         samples = None if isinstance(view.seen, Moments) else view.seen.x.shape[0]
-        state = rule.start(weights, samples, key) if stepping else (zero, _tolerance(rule, weights))
+        state = rule.start(weights, samples, key) if stepping else (zero, rule.finest(weights))
         begin = loss(view.net, view.seen, layout.weights(weights))
         noise = jax.random.key_data(jax.random.fold_in(key, 1)) if view.net.noisy else None
         return Carry(weights, state, zero, blow_up(view.seen, begin), jnp.zeros((), dtype), noise)

@@ -33,6 +33,12 @@ class GradientFlow(Rule):
         atol = None if self.atol is None else positive(self.atol, "atol")
         settle(self, rtol=positive(self.rtol, "rtol"), atol=atol)
 
+    def finest(self, weights: Any) -> Any:
+        """The absolute tolerance for a flow from these weights."""
+        from ._integrate import finest
+
+        return finest(weights) if self.atol is None else self.atol
+
     def on_clock(self, times: Any) -> Any:
         return times
 

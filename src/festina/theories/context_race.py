@@ -104,17 +104,15 @@ def item_mode(value: Any, *, items: int, contexts: int, size: int) -> ItemMode:
 
 
 def gate_overlap(contexts: int, size: int) -> float:
-    """f_m = Σ_i C(m, i) C(C−m, m−i) i (i − m²/C) / (m²(C−m)/C): how much the subsets of `size` do for each other.
+    """f_m = C(C, m) (C − m)/(C(C − 1)): how much the subsets of `size` do for each other.
 
-    A subset shares i contexts with C(m, i) C(C−m, m−i) others; there the overlap of the outputs is
-    (i − m²/C)/(m(C−m)/C), and that of the inputs i/m. f is 1 for m = 1, and 1/(C−1) for m = C − 1, where two different
-    subsets have the overlap −1/(C−1) of outputs.
+    It is Σ_i C(m, i) C(C−m, m−i) i (i − m²/C)/(m²(C−m)/C): a subset shares i contexts with C(m, i) C(C−m, m−i) others,
+    where the overlap of the outputs is (i − m²/C)/(m(C−m)/C), and that of the inputs i/m. The sum is the variance of
+    the hypergeometric law. f is 1 for m = 1, and 1/(C−1) for m = C − 1, where two different subsets have the overlap
+    −1/(C−1) of outputs.
     """
     contexts, size = _checked(contexts, size)
-    return sum(
-        math.comb(size, i) * math.comb(contexts - size, size - i) * i * output_overlap(contexts, size, i) / size
-        for i in range(1, size + 1)
-    )
+    return math.comb(contexts, size) * (contexts - size) / (contexts * (contexts - 1))
 
 
 def output_overlap(contexts: int, size: int, shared: int) -> float:
@@ -156,8 +154,11 @@ def arrival(mode: ItemMode, common_start: Any) -> Any:
 
 
 def _arrival(mode: ItemMode, common_start: Any) -> Any:
-    left = mode.common / (mode.common_variance * common_start) - 1
-    return jnp.log(jnp.maximum(left, jnp.finfo(jnp.result_type(left)).tiny)) / (2 * mode.common)
+    # ln(e^r − 1): the quotient itself may be beyond float64.
+    r = jnp.log(mode.common) - jnp.log(mode.common_variance) - jnp.log(common_start)
+    begins_below = r > 0
+    left = r + jnp.log1p(-jnp.exp(-jnp.where(begins_below, r, 1.0)))
+    return jnp.where(begins_below, left, math.log(np.finfo(float).tiny)) / (2 * mode.common)
 
 
 def head_start(value: Any, start: Any, common_start: Any, *, items: int, contexts: int, size: int) -> Any:
@@ -185,7 +186,7 @@ def race_ranking(contexts: int) -> np.ndarray:
 
 
 def _checked(contexts: int, size: int) -> tuple[int, int]:
-    contexts, size = whole(contexts, "contexts", least=2), whole(size, "size")
+    contexts, size = whole(contexts, "contexts", least=2, most=1000), whole(size, "size")  # of more, C(C, m) overflows
     if size >= contexts:
         raise BadInput(f"subsets of {size} of {contexts} contexts", f"sizes 1 … {contexts - 1}", "lower size")
     return contexts, size

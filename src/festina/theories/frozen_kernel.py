@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _kernel
+from .. import _kernel, _pair
 from .._checks import instance
 from .._noun import noun, static
 from .._paths import product
@@ -182,10 +182,11 @@ class FrozenKernel(Limit):
         return constants.error - constants.rates * state
 
     def states(self, constants, times):
-        rates = constants.rates
-        still = rates == 0
-        spent = -jnp.expm1(-rates * times[:, None]) / jnp.where(still, 1.0, rates)
-        return constants.error * jnp.where(still, times[:, None], spent)
+        rates, times = constants.rates, times[:, None]
+        turns = rates * times
+        early = turns < 1  # where a rate is 0, or its product with the time
+        late = -jnp.expm1(-turns) / jnp.where(early, 1.0, rates)
+        return constants.error * jnp.where(early, times * _pair.mean_decay(turns), late)
 
     def path(self, constants, states):
         return jax.tree.map(
