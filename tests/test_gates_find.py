@@ -175,7 +175,7 @@ def test_gates_that_are_off_are_left_out_and_equal_ones_become_one():
     np.testing.assert_allclose(found.ambiguity, [0, 0, 0.1, 0.1])
     parts = found.pathways(width=[5, 3], sees=range(4))
     assert [(part["name"], part["width"], part["sees"]) for part in parts] == [
-        ("111", 5, range(4)), ("011", 3, range(4)),
+        ("111", 5, [0, 1, 2, 3]), ("011", 3, [0, 1, 2, 3]),
     ]  # fmt: skip
     assert [part["width"] for part in found.pathways("share")] == [18, 14]  # 32 units at 5 : 4 are 17.8 : 14.2
     net = found.net(width=6, training="sequential")

@@ -11,7 +11,7 @@ from scipy.linalg import expm
 
 import festina as fs
 from festina import _dense, _riccati, _solve
-from festina.theories.base import constants_of
+from festina.theories._constants import constants_of
 
 SHAPES = [(4, 4, 4), (6, 3, 3), (3, 3, 6), (5, 4, 5), (3, 5, 6), (6, 5, 3), (4, 2, 4), (5, 1, 1)]  # in, hidden, out
 CASES = [

@@ -232,8 +232,8 @@ def test_the_rule_of_choice():
     # Exact before reductions before limits; then the one that assumes more.
     assert [entry.name for entry in ranked if entry.holds] == [
         "AlignedModes",
-        "BalancedRiccati",
         "UnbalancedModes",
+        "BalancedRiccati",
         "AlignedChains",
         "SmallRandomModes",
     ]

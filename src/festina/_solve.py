@@ -30,8 +30,9 @@ from ._spec import to_spec
 from ._trajectory import Trajectory
 from ._version import __version__
 from .theories._certificate import certificate, steps
+from .theories._constants import constants_of
 from .theories._stated_error import CLEAR, StatedError, has_path, stated_error
-from .theories.base import Assumption, Theory, constants_of
+from .theories.base import Assumption, Theory
 
 CHUNK = 64  # times of a closed form that are evaluated together: their states stay in cache
 LONG = 256  # times that are worth a device of their own

@@ -13,8 +13,8 @@ from .. import _objective
 from .._precision import in_double
 from .._setup import Setup
 from ._certificate import relative, time_grid
+from ._constants import constants_of
 from ._landscape import Landscape
-from .base import constants_of
 
 TIMES = 48
 RTOL = 1e-8

@@ -31,9 +31,9 @@ import numpy as np
 from .. import _objective
 from .._precision import in_double
 from .._setup import Discrete, Setup
+from ._constants import constants_of
 from ._landscape import Landscape
 from ._stiff import Rates, advanced
-from .base import constants_of
 
 EPS = float(np.finfo(float).eps)
 RESOLVED = 1e-9  # rtol of GradientFlow: a smaller error cannot be told from that of the flow itself

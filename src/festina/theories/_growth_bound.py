@@ -19,7 +19,8 @@ from .._precision import in_double
 from .._setup import Setup
 from ..nets import DeepLinear
 from ._certificate import EPS, RESOLVED, time_grid
-from .base import Assumption, Theory, constants_of
+from ._constants import constants_of
+from .base import Assumption, Theory
 
 TIMES = 64
 ROOM = 10.0  # for norms of several layers

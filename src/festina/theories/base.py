@@ -33,7 +33,6 @@ from typing import Any, ClassVar
 import jax
 
 from .. import _checks
-from .._precision import to_numpy
 from .._setup import Discrete, Setup
 from ..rules import GradientDescent
 
@@ -211,16 +210,6 @@ class Theory(abc.ABC):
         slowest = max(self.approach.values)
         times = slowest * (setup.times / slowest).round()
         return setup.replace(rule=GradientDescent(value), times=times[1:])
-
-
-def constants_of(theory: Theory, setup: Setup, seed: int) -> Any:
-    """What a theory has computed of a concrete setup before any time is asked for, in float64."""
-
-    def find(seed: int) -> Any:
-        with jax.enable_x64(True):
-            return to_numpy(theory.constants(setup, seed))
-
-    return setup._remembered(("constants", theory), seed, find)
 
 
 class Reduction(Theory):
