@@ -352,7 +352,7 @@ def _first(view: View, rule: Any, weights: Any, seeds: Any, *, dtype: Any, stepp
         key = jax.random.fold_in(jax.random.key(seed), 1)
         zero = jnp.zeros((), jax.tree.leaves(weights)[0].dtype)
         samples = None if isinstance(view.seen, Moments) else view.seen.x.shape[0]
-        state = rule.start(weights, samples, key) if stepping else (zero, rule.finest(weights))
+        state = rule.start(weights, samples, key) if stepping else (zero, rule._finest(weights))
         begin = loss(view.net, view.seen, layout.weights(weights))
         noise = jax.random.key_data(jax.random.fold_in(key, 1)) if view.net.noisy else None
         return Carry(weights, state, zero, blow_up(view.seen, begin), jnp.zeros((), dtype), noise)

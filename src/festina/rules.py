@@ -33,7 +33,7 @@ class GradientFlow(Rule):
         atol = None if self.atol is None else positive(self.atol, "atol")
         settle(self, rtol=positive(self.rtol, "rtol"), atol=atol)
 
-    def finest(self, weights: Any) -> Any:
+    def _finest(self, weights: Any) -> Any:
         """The absolute tolerance for a flow from these weights."""
         from ._integrate import finest
 
