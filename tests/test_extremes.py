@@ -547,3 +547,11 @@ def test_a_frozen_kernel_at_extreme_rates_and_times():
         for state, rate in zip(states, map(mp.mpf, rates), strict=True):
             want = t if rate == 0 else -mp.expm1(-rate * t) / rate
             assert abs(state - want) <= MANY * EPS * want + TINY, (rate, t)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-100, 1e-200])
+def test_paths_of_any_size_begin_where_their_layers_do(scale):
+    net = fs.nets.Gated.pathways([{"on": {"item": [item]}, "width": 8} for item in range(4)])
+    setup = fs.Setup(fs.tasks.xor(1.0), net, fs.inits.Decoupled(scale), until=1.0)
+    begun = np.abs(fs.theories.NeuralRace().constants(setup, 0).layers.begun)
+    np.testing.assert_allclose(begun.max(axis=1), scale, rtol=1e-12)

@@ -188,6 +188,12 @@ def _relative(parts: Any, own: Any, largest: float) -> float:
     return float(np.max(parts / np.where(scale > 0, scale, 1.0)))
 
 
+def unit_of(size: Any, xp: Any = jnp) -> Any:
+    """A size to divide by, so that no square of what is left leaves float64; a constant for derivatives."""
+    unit = xp.where(size > 0, size, 1.0)
+    return jax.lax.stop_gradient(unit) if xp is jnp else unit
+
+
 @in_double
 @jax.jit
 def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any, Any]:
@@ -197,8 +203,7 @@ def chain_bases(modes: Modes, weights: Any) -> tuple[Any, Any, Any]:
     what the layers above read, whose direction is less of rounding.
     """
     # In units of the layers: squares of what is small would be 0.
-    units = [jax.lax.stop_gradient(jnp.max(jnp.abs(w), initial=0.0)) for w in weights]
-    units = [jnp.where(unit > 0, unit, 1.0) for unit in units]
+    units = [unit_of(jnp.max(jnp.abs(w), initial=0.0)) for w in weights]
     weights = [w / unit for w, unit in zip(weights, units, strict=True)]
     below, above = [jnp.asarray(modes.right)], [jnp.asarray(modes.left)]
     carried, read = [], []  # of every mode, the weakest strength on the way, relative to its layer

@@ -11,7 +11,7 @@ import numpy as np
 
 from ._errors import BadInput
 from ._graph import Graph
-from ._linalg import FAINT, NOTHING, SAME
+from ._linalg import FAINT, NOTHING, SAME, unit_of
 from ._noun import is_traced, noun
 from ._precision import in_double
 from ._race import Race, race
@@ -41,8 +41,7 @@ def layers(found: Race, graph: Graph, weights: Any) -> Layers:
     """
     xp = jnp if is_traced(weights) else np
     # In units of the largest weight: squares of what is small would be 0.
-    unit = jax.lax.stop_gradient(xp.max(xp.stack([xp.max(xp.abs(w)) for w in weights])))
-    unit = xp.where(unit > 0, unit, 1.0)
+    unit = unit_of(xp.max(xp.stack([xp.max(xp.abs(w)) for w in weights])), xp)
     weights = [w / unit for w in weights]
     width = found.strengths.shape[1]
     begun = [xp.zeros(width)] * len(weights)
@@ -117,7 +116,7 @@ def _strongest(xp: Any, candidates: Sequence[Any]) -> Any:
     return xp.where(live, columns / xp.sqrt(xp.where(live, square, 1.0)), 0.0)
 
 
-_staircase = in_double(jax.jit(staircase))  # its parts by themselves take several times longer to compile
+_staircase = in_double(staircase)
 
 
 def effective_layers(xp: Any, found: Race, p: int, weights: Any) -> tuple[Any, Any]:

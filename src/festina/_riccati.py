@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ._errors import BadInput
-from ._linalg import NOTHING, ROUNDING
+from ._linalg import NOTHING, ROUNDING, unit_of
 from ._noun import noun, static
 
 STEEP = 1e-3  # a pivot this much smaller than its column makes the squares of Cholesky lose digits
@@ -116,7 +116,7 @@ def staircase(rows: Float[Array, "row hidden"]) -> tuple[Any, Any, Any]:
     A row that adds no more than rounding to those above it adds no column.
     """
     hidden = rows.shape[1]
-    unit = _unit(jnp.max(jnp.abs(rows)))
+    unit = unit_of(jnp.max(jnp.abs(rows)))
     rows = rows / unit
     floor = ROUNDING * jnp.max(jnp.linalg.norm(rows, axis=1))
     columns = jnp.arange(hidden)
@@ -139,11 +139,6 @@ def staircase(rows: Float[Array, "row hidden"]) -> tuple[Any, Any, Any]:
     first = (jnp.zeros((hidden, hidden), rows.dtype), 0, jnp.full(hidden, -1))
     (basis, _, pivots), stairs = jax.lax.scan(add, first, (jnp.arange(len(rows)), rows))
     return stairs * unit, pivots, basis
-
-
-def _unit(size: Any) -> Any:
-    """A size to divide by, so that no square of what is left leaves float64; a constant for derivatives."""
-    return jax.lax.stop_gradient(jnp.where(size > 0, size, 1.0))
 
 
 def states(flow: Flow, times: Float[Array, " time"]) -> Float[Array, "time hidden row"]:
@@ -171,7 +166,7 @@ def _lifted(flow: Flow, time: Any) -> tuple[Any, Any, Any, Any]:
     exponent = growth - reference[:, None]
     lifted = flow.stairs * jnp.exp(jnp.where(exponent > 0, 0.0, exponent))
     one = jnp.exp(-reference)
-    unit = _unit(jnp.maximum(one, jnp.max(jnp.abs(lifted), axis=1)))
+    unit = unit_of(jnp.maximum(one, jnp.max(jnp.abs(lifted), axis=1)))
     lifted, one = lifted / unit[:, None], one / unit
     scale = 1 / jnp.sqrt(one**2 + jnp.sum(lifted**2 * root, axis=1))
     return lifted * scale[:, None], root, one * scale, jnp.exp(jnp.minimum(rates, 0) * time)
