@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from pathlib import Path
 
 # Set before JAX starts: workers then compile each function once between them.
@@ -54,3 +56,22 @@ def room_for_compiled_programs():
     from festina._compiled import make_room
 
     make_room()
+
+
+@pytest.fixture
+def child():
+    """Starts processes that hear Ctrl-C even if the tests run in the background, and end with their test."""
+    started = []
+
+    def start(*words, **options):
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a child inherits "ignored", not a handler
+        try:
+            started.append(subprocess.Popen(words, text=True, **options))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()

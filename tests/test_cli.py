@@ -120,10 +120,10 @@ def test_debug_shows_the_traceback(words):
     assert "Traceback" in done.stderr
 
 
-def test_ctrl_c_keeps_what_is_finished_and_writes_no_half_report(tmp_path):
+def test_ctrl_c_keeps_what_is_finished_and_writes_no_half_report(child, tmp_path):
     name = "networks_learn_mode_by_mode"
     words = ("run", name, "--lr", "1e-6", "--out", str(tmp_path / "slow"))  # days of steps
-    process = subprocess.Popen([sys.executable, "-m", "festina.cli", *words], stderr=subprocess.PIPE, text=True)
+    process = child(sys.executable, "-m", "festina.cli", *words, stderr=subprocess.PIPE)
     time.sleep(25)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=120)

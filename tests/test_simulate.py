@@ -239,10 +239,10 @@ LONG_RUN = """
 """
 
 
-def test_ctrl_c_returns_what_is_finished(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(LONG_RUN.format(progress=None))],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+def test_ctrl_c_returns_what_is_finished(child, tmp_path):
+    process = child(
+        sys.executable, "-c", textwrap.dedent(LONG_RUN.format(progress=None)),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
     )  # fmt: skip
     assert process.stdout.readline().strip() == "started"
     time.sleep(15)  # compilation, then some blocks; the whole run would take many minutes
@@ -253,12 +253,12 @@ def test_ctrl_c_returns_what_is_finished(tmp_path):
     assert int(kept) == int(saved) > 0
 
 
-def test_a_terminal_sees_loss_and_time_left(tmp_path):
+def test_a_terminal_sees_loss_and_time_left(child, tmp_path):
     import pty
 
     leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(LONG_RUN.format(progress=None))],
+    child(
+        sys.executable, "-c", textwrap.dedent(LONG_RUN.format(progress=None)),
         stdout=subprocess.DEVNULL, stderr=follower, cwd=tmp_path, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
     )  # fmt: skip
     os.close(follower)
@@ -267,8 +267,6 @@ def test_a_terminal_sees_loss_and_time_left(tmp_path):
         while time.monotonic() < end and not ("loss" in seen and "%" in seen):
             seen += os.read(leader, 4096).decode(errors="replace")
     finally:
-        process.kill()
-        process.wait()
         os.close(leader)
     assert "MLP × 1" in seen
     assert "loss" in seen
