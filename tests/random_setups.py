@@ -11,12 +11,13 @@ import itertools
 
 import numpy as np
 from scipy.integrate import solve_ivp
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_diabetes, load_iris, load_wine
 
 import festina as fs
 
 DEPTHS = {2: (4,), 3: (4, 4)}
 D_IN, D_OUT = 3, 3
+HUGE = 50.0  # from here on weights that cancel lose digits of the map
 STIFF = 1e4  # rate × time from which explicit steps take minutes
 
 
@@ -126,6 +127,16 @@ def lazy(rng):
     return fs.Setup(task, fs.nets.DeepLinear(4), fs.inits.Given(weights), until=until, points=25)
 
 
+def huge(rng):
+    """Layers so large that what they leave when they cancel may be nothing but rounding."""
+    values = spectrum(rng) * 10 ** rng.uniform(-3, 1)
+    task, *_ = task_of(rng, values, 10 ** rng.uniform(-0.5, 0.5, size=3))
+    scale = 10 ** rng.uniform(2, 8)
+    weights = mirrored(scale * rng.normal(size=(2, D_IN)), scale * rng.normal(size=(D_OUT, 2)))
+    until = float(10 ** rng.uniform(-2, 1.5) / scale**2)
+    return fs.Setup(task, fs.nets.DeepLinear(4), fs.inits.Given(weights), until=until, points=25)
+
+
 def two_points(rng):
     """Two opposite samples, or almost."""
     half, target, off = rng.normal(size=(3, D_IN))
@@ -214,17 +225,27 @@ def _setup(rng, task, hidden, weights, values):
 
 
 LINEAR = {
-    f.__name__: f for f in (aligned, balanced, small_random, lazy, two_points, one_sample, other_shapes, wide_spectrum)
+    draw.__name__: draw
+    for draw in (aligned, balanced, small_random, lazy, huge, two_points, one_sample, other_shapes, wide_spectrum)
 }
 
 
 def gated(rng):
-    """Exclusive or with pathways that never meet, or that share edges; some start with the wrong sign."""
+    """Exclusive or with pathways that never meet; some start with the wrong sign."""
     cuts = [[[0], [1], [2], [3]], [[0], [1, 2], [3]]][rng.integers(2)]
     net = fs.nets.Gated.pathways([{"on": {"item": items}, "width": 3} for items in cuts])
     task = fs.tasks.xor(float(rng.uniform(0.2, 2.0)))
     strengths = 10 ** rng.uniform(-4, 0) * np.where(rng.random(2 * len(cuts)) < 0.2, -1.0, 1.0)
     begun = fs.Setup(task, net, fs.inits.Decoupled(strengths), until=10 ** rng.uniform(0.5, 2.3), points=15)
+    return begun.replace(init=fs.inits.Given(shaken(rng, [np.asarray(w) for w in begun.weights(0)])))
+
+
+def shared_edges(rng):
+    """Routes through shared layers, which race for them; some start with the wrong sign."""
+    task = fs.tasks.routing(domains=3, trained=2, levels=tuple(np.sort(rng.uniform(0.5, 3.0, size=2))[::-1]))
+    net = fs.nets.Gated.routing(3, 3, 2, items=2, features=3, hidden=4)
+    strengths = 10 ** rng.uniform(-3, 0) * np.where(rng.random(len(net.edges)) < 0.1, -1.0, 1.0)
+    begun = fs.Setup(task, net, fs.inits.Decoupled(strengths), until=10 ** rng.uniform(0, 1.7), points=15)
     return begun.replace(init=fs.inits.Given(shaken(rng, [np.asarray(w) for w in begun.weights(0)])))
 
 
@@ -244,16 +265,18 @@ def nonlinear(rng):
     weights = mirrored(scale * rng.normal(size=(10, D_IN)), scale * rng.normal(size=(2, 10)))
     fastest = 20 * scale**2 * np.linalg.norm(task.cov_x, 2)
     until = float(10 ** rng.uniform(-1, 1.3) / fastest)
-    return fs.Setup(task, fs.nets.MLP(20, activation="tanh"), fs.inits.Given(weights), until=until, points=15)
+    net = fs.nets.MLP(20, activation=["tanh", "relu"][rng.integers(2)])
+    return fs.Setup(task, net, fs.inits.Given(weights), until=until, points=15)
 
 
 def real_data(rng):
-    """Iris, raw, standardised or white, with random weights of all sizes."""
-    x, labels = load_iris(return_X_y=True)
+    """Flowers, wines and patients, raw, standardised or white, with random weights of all sizes."""
+    x, y = [load_iris, load_wine, load_diabetes][rng.integers(3)](return_X_y=True)
+    y = np.eye(3)[y] if len(np.unique(y)) == 3 else y[:, None] / y.std()
     x = [x, (x - x.mean(0)) / x.std(0), x @ np.linalg.inv(np.linalg.cholesky(x.T @ x / len(x))).T][rng.integers(3)]
-    task = fs.tasks.from_arrays(x, np.eye(3)[labels])
+    task = fs.tasks.from_arrays(x, y)
     scale = 10 ** rng.uniform(-4, 1)
-    weights = [scale * rng.normal(size=(4, 4)), scale * rng.normal(size=(3, 4))]
+    weights = [scale * rng.normal(size=(4, task.d_in)), scale * rng.normal(size=(task.d_out, 4))]
     if rng.random() < 0.5:
         weights = mirrored(weights[0][:2], weights[1][:, :2])
     fastest = np.linalg.norm(task.cov_yx, 2) + scale**2 * np.linalg.norm(task.cov_x, 2)
@@ -283,6 +306,8 @@ def flow(setup, rtol):
         return np.concatenate(slopes)
 
     times, begun = np.asarray(setup.times), np.concatenate([w.ravel() for w in weights])
+    if np.abs(begun).max() > HUGE:
+        return _flow_of_changes(weights, cov_yx, cov_x, times, rtol)
     atol = rtol * 1e-6 * np.abs(begun).max()
     sizes = [2 * np.linalg.norm(cov_yx @ np.linalg.pinv(cov_x), 2), *(np.linalg.norm(w, 2) ** 2 for w in weights)]
     fastest = np.linalg.norm(cov_x, 2) * max(sizes)
@@ -291,6 +316,43 @@ def flow(setup, rtol):
         found = solve_ivp(field, (0, times[-1]), begun, method=method, t_eval=times, rtol=rtol, atol=atol)
     assert found.success, found.message
     return np.stack([product(split(flat)) for flat in found.y.T])
+
+
+def _flow_of_changes(weights, cov_yx, cov_x, times, rtol):
+    """The same of two layers, in what changes of each, so that no digit is lost where large layers cancel."""
+    first, last = weights
+    long = np.longdouble
+    begun = np.array((last.astype(long)[:, :, None] * first.astype(long)[None]).sum(axis=1), float)
+    split = lambda flat: (flat[: first.size].reshape(first.shape), flat[first.size :].reshape(last.shape))  # noqa: E731
+    product = lambda low, high: begun + last @ low + high @ first + high @ low  # noqa: E731
+
+    def field(_, flat):
+        low, high = split(flat)
+        error = cov_yx - product(low, high) @ cov_x
+        return np.concatenate([((last + high).T @ error).ravel(), (error @ (first + low).T).ravel()])
+
+    start = np.zeros(first.size + last.size)
+    target = np.abs(cov_yx @ np.linalg.pinv(cov_x)).max()
+    atol = rtol * 1e-3 * target / max(np.abs(first).max(), np.abs(last).max())
+    with np.errstate(all="ignore"):  # of steps that are tried and not taken
+        found = solve_ivp(field, (0, times[-1]), start, method="DOP853", t_eval=times, rtol=rtol, atol=atol)
+    assert found.success, found.message
+    return np.stack([product(*split(flat)) for flat in found.y.T])
+
+
+def losses(task, maps):
+    """Of maps, or of outputs where there is no map, (time,)."""
+    if maps.shape[1:] == np.shape(task.cov_yx):
+        error = maps - np.asarray(task.target())
+        return 0.5 * np.sum((error @ np.asarray(task.cov_x)) * error, axis=(1, 2)) + task.floor()
+    return 0.5 * np.mean(np.sum((maps - task.y) ** 2, axis=2), axis=1)
+
+
+def relative_loss_error(task, answer, true):
+    """The largest difference of losses, relative to the largest; one below a millionth of a silent net's is learned."""
+    silent = losses(task, np.zeros_like(true[:1]))[0]
+    said, trained = losses(task, answer), losses(task, true)
+    return float(np.max(np.abs(said - trained)) / max(np.max(trained), 1e-6 * silent))
 
 
 def relative_error(answer, true):

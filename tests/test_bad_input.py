@@ -17,6 +17,7 @@ import types
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -45,6 +46,9 @@ def nested(depth):
         value = [value]
     return value
 
+
+itself: dict[str, Any] = {}
+itself["itself"] = itself
 
 BAD = {
     "None": None,
@@ -86,6 +90,13 @@ BAD = {
     "nan array": np.full((2, 2), np.nan),
     "masked": np.ma.masked_array([1.0, 2.0], [False, True]),
     "date": np.datetime64("2026-01-01"),
+    "duration": np.timedelta64(1, "s"),
+    "1e308": 1e308,
+    "5e-324": 5e-324,
+    "number in an array": np.array(1.0),
+    "None in an array": np.array(None),
+    "itself": itself,
+    "bytes to look at": memoryview(b"abcdefgh"),
 }
 
 
@@ -93,6 +104,7 @@ BAD = {
 NOTHING = {
     "nan", "-inf", "10**400", "-10**400", "1j", "bytes", "object", "set", "ragged", "deep", "[None]", "[nan]",
     "[10**400]", "module", "complex array", "object array", "empty cube", "nan array", "masked", "date",
+    "duration", "None in an array",
 }  # fmt: skip
 
 

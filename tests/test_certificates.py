@@ -23,10 +23,12 @@ from random_setups import (
     nonlinear,
     real_data,
     relative_error,
+    relative_loss_error,
+    shared_edges,
     tiny_gated,
 )
 
-MULTIPLE = 3.0  # of the stated error, promised in docs/which-theory.md
+MULTIPLE = 1.0  # of the stated error, promised in docs/which-theory.md
 EACH = 24  # setups of every kind
 
 
@@ -73,7 +75,10 @@ def judged(setup, answer):
         exact, rough = flow(setup, 1e-13), flow(setup, 1e-11)
     else:
         exact, rough = (trained(setup.replace(rule=fs.rules.GradientFlow(rtol=rtol))) for rtol in (1e-12, 1e-10))
-    return relative_error(answer[name], exact), relative_error(rough, exact)
+    seen = setup.bound().task  # of a gated net, with gated inputs
+    if hasattr(seen, "tasks") or exact.shape[1:] not in (np.shape(seen.cov_yx), np.shape(seen.y)):
+        return relative_error(answer[name], exact), relative_error(rough, exact)
+    return tuple(max(relative_error(a, exact), relative_loss_error(seen, a, exact)) for a in (answer[name], rough))
 
 
 @pytest.mark.parametrize("kind", LINEAR)
@@ -85,7 +90,7 @@ def test_whatever_is_chosen_without_a_warning_is_right_to_within_its_error(kind)
     assert len(found) >= (1 if kind == "one_sample" else EACH // 8), len(found)
 
 
-others = [descended, in_sequence, gated, tiny_gated, nonlinear, real_data]
+others = [descended, in_sequence, gated, tiny_gated, shared_edges, nonlinear, real_data]
 
 
 @pytest.mark.parametrize("draw", others, ids=lambda draw: draw.__name__)
@@ -214,6 +219,44 @@ def test_an_aligned_layer_may_be_tiny_in_one_mode(tiny, depth, source):
         assert answer.source == source
         true, unsure = judged(setup, answer)
         assert true <= MULTIPLE * (answer.provenance["error"] + unsure)
+
+
+@pytest.mark.parametrize(("scale", "held"), [(1e7, False), (1e4, True)])
+def test_large_weights_that_cancel_leave_an_answer_or_nothing_but_rounding(scale, held):
+    task = fs.tasks.regression(d_in=3, d_out=2, samples=9, seed=3)
+    setup = fs.Setup(task, fs.nets.DeepLinear(8), fs.inits.Mirrored(scale, scale), until=1 / scale**2, points=10)
+    assert fs.covering(setup)["FrozenKernel"].holds == held
+    if held:
+        answer = fs.solve(setup, "FrozenKernel")
+        true, unsure = judged(setup, answer)
+        assert true <= MULTIPLE * (answer.provenance["error"] + unsure)
+        # The first map is 0: what the answer has instead is rounding, and within the error.
+        assert np.abs(answer["map"][0]).max() <= answer.provenance["error"] * np.abs(answer["map"]).max()
+
+
+@pytest.mark.parametrize("lr", [0.1, 1e-4])
+def test_steps_too_long_for_the_flow_are_named_in_a_note(lr):
+    rule = fs.rules.GradientDescent(lr)
+    setup = fs.Setup(fs.tasks.hierarchy(2), fs.nets.DeepLinear(4), fs.inits.Aligned(1e-8), rule, until=60.0, points=5)
+    facts = fs.solve(setup).provenance
+    assert (f"steps of lr = {lr:g}" in facts["note"]) == (facts["error"] > 1e-3) == (lr > 0.01)
+
+
+def test_steps_count_for_theories_that_know_no_weights_as_well():
+    example = fs.theories.ContextRace.example()
+    flow, steps = (fs.solve(s, "ContextRace").provenance["error"] for s in (
+        example, example.replace(rule=fs.rules.GradientDescent(0.03)),
+    ))  # fmt: skip
+    assert steps > flow + 1e-3
+
+
+def test_reductions_are_not_integrated_for_ever():
+    net = fs.nets.Gated.pathways([{"on": {"item": items}, "width": 2} for items in ([0, 1], [2, 3])])
+    gated = fs.Setup(fs.tasks.xor(), net, fs.inits.SmallRandom(0.1), until=1e12, points=5)
+    assert "integration" in refused_for(gated, "PathDynamics")
+    assert "integration" in refused_for(gated, "NeuralRace")
+    chain = fs.theories.AlignedChains.example().replace(until=1e12, points=5)
+    assert "integration" in refused_for(chain, "AlignedChains")
 
 
 # The number itself.

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import stat
 import subprocess
 import sys
 import textwrap
@@ -251,6 +252,27 @@ def test_an_interrupted_move_has_no_sign_of_completion(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     with pytest.raises(fs.BadInput, match="is a folder"):
         write_whole(tmp_path.parent, {tmp_path.name: b""})
+
+
+def test_nothing_but_a_file_is_replaced(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    for name, seen in {"pipe": "a pipe", "circle": "circle", "y" * 300: "too long"}.items():
+        with pytest.raises(fs.BadInput, match=seen):
+            write_whole(tmp_path, {name: b"new"})
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert {path.name for path in tmp_path.iterdir()} == {"pipe", "circle"}
+
+
+def test_a_link_is_followed(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "elsewhere" / "run.nc"
+    target.write_bytes(b"old")
+    (tmp_path / "link").symlink_to(target)
+    write_whole(tmp_path, {"link": b"new"})
+    assert (tmp_path / "link").is_symlink()
+    assert target.read_bytes() == b"new"
+    assert list(target.parent.iterdir()) == [target]
 
 
 def test_leftovers_of_killed_processes_are_removed_and_others_kept(tmp_path):

@@ -459,8 +459,8 @@ def test_an_edge_that_no_sample_opens_stays_as_it_starts_and_changes_nothing():
     predicted, smaller = fs.solve(whole), fs.solve(alone)
     assert predicted.source == "PathDynamics"
     np.testing.assert_allclose(predicted["outputs"], smaller["outputs"], atol=1e-8)  # as far as flows are integrated
-    assert predicted.provenance["note"] == "never learned: edge x → b, b → y; no sample opens a path through it"
-    assert smaller.provenance["note"] == ""
+    assert predicted.provenance["note"].endswith("never learned: edge x → b, b → y; no sample opens a path through it")
+    assert "never learned" not in smaller.provenance["note"]
     assert whole.net.closed_edges([labelled()]) == ("x → b", "b → y")
 
 

@@ -182,7 +182,9 @@ BAD = {
     "numbers as names": (
         gated(nodes={0: 3, 1: 2}, edges=[(0, 1)]), "a node with the name 0", "text", "nodes={'0': 3, …}",
     ),
-    "a number as a schedule": (lambda: Gated.schedule(5), "a schedule of 5", r"\(time, gate\) pairs", r"\(5, "),
+    "a number as a schedule": (
+        lambda: Gated.schedule(5), "the pieces of a schedule = 5", r"\(time, gate\) pairs", r"\(5, ",
+    ),
     "a time as text": (
         lambda: Gated.schedule([("a", 1.0)]), "a schedule with a gate from 'a' on", "are numbers", r"\(0, 1.0\)",
     ),
@@ -201,8 +203,10 @@ BAD = {
     "weights with a bias": (
         with_weights([(np.ones((3, 5)), np.ones(3)), np.ones((4, 3))]), "edge x → h of type tuple", r"\(3, 5\)", "W1",
     ),
-    "a number as weights": (with_weights(5), "weights is int", "each of the 2 edges", r"\[W1, W2, …\]"),
-    "weights by name": (with_weights({"x": 1, "y": 2}), "weights is dict", "each of the 2 edges", r"\[W1, W2, …\]"),
+    "a number as weights": (with_weights(5), "weights = 5", "each of the 2 edges", r"\[W1, W2, …\]"),
+    "weights by name": (
+        with_weights({"x": 1, "y": 2}), "weights = {'x': 1, 'y': 2}", "each of the 2 edges", r"\[W1, W2, …\]",
+    ),
     "moments of a sequence": (
         lambda: two_pathways().moments(fs.tasks.sequence([labelled(), labelled(seed=1)], 1.0)),
         "gated net on TaskSequence", "one task", "task.tasks",

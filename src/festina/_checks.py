@@ -24,6 +24,8 @@ from ._errors import BadInput, UnknownName, shown
 T = TypeVar("T")
 MOST = 2**31 - 1  # of what is counted: more units, samples or steps than any array here has
 MOST_SEEDS = 2**63 - 1  # a random key holds no more
+LARGEST = 1e100  # of a single number: squares and products of a few such numbers stay in float64
+RANGE = 2.3e-308, 1e300  # of numbers that keep their digits, and that a closed form may come near
 
 
 def is_traced(*trees: Any) -> bool:
@@ -112,9 +114,13 @@ def matching(
     *,
     least: Mapping[str, float] = MappingProxyType({}),
     above: Mapping[str, float] = MappingProxyType({}),
+    within: tuple[float, float] = RANGE,
     do: str = "give numbers, or arrays of one shape",
 ) -> dict[str, Any]:
-    """Numbers and arrays that broadcast against each other, some with bounds; traced values pass."""
+    """Numbers and arrays that broadcast against each other, some with bounds, all of a size `within` two or 0.
+
+    Traced values pass.
+    """
     checked = {name: real_array(value, name) for name, value in numbers.items()}
     shapes = {name: np.shape(value) for name, value in checked.items()}
     try:
@@ -130,6 +136,11 @@ def matching(
             continue
         if 0 in shapes[name]:
             raise BadInput(f"{name} is empty", f"a number or more in {name}", f"give some {name}")
+        sizes = np.abs(value)
+        far = (sizes > within[1]) | ((sizes > 0) & (sizes < within[0]))
+        if np.any(far):
+            bounds = f"{name} = 0, or a size from {within[0]:g} to {within[1]:g}, whose products are in float64"
+            raise BadInput(f"{name} = {value[far].flat[0]:g}", bounds, f"give {name} in other units")
         low = float(np.min(value))
         if low < least.get(name, -math.inf) or low <= above.get(name, -math.inf):
             sign, bound = (">=", least[name]) if name in least else (">", above[name])
@@ -151,8 +162,8 @@ def number(value: Any, argument: str, *, least: float = -math.inf, most: float =
     return checked
 
 
-def positive(value: Any, argument: str, *, zero: bool = False) -> Any:
-    """`value` as a positive finite number (or zero, where allowed); traced values pass."""
+def positive(value: Any, argument: str, *, zero: bool = False, least: float = 0.0) -> Any:
+    """`value` as a positive number (or zero, where allowed) of at most LARGEST; traced values pass."""
     if is_traced(value):
         return value
     number = real_array(value, argument, ndim=0)
@@ -162,6 +173,9 @@ def positive(value: Any, argument: str, *, zero: bool = False) -> Any:
             f"{argument} {'>=' if zero else '>'} 0",
             f"give a {'non-negative' if zero else 'positive'} {argument}",
         )
+    if not least <= number <= LARGEST:
+        bounds = f"{least:g} <= {argument} <= {LARGEST:g}" if least else f"{argument} <= {LARGEST:g}"
+        raise BadInput(f"{argument} = {shown(value)}", bounds, f"give {argument} in other units")
     return float(number)
 
 
@@ -233,7 +247,7 @@ def path(value: Any, argument: str) -> Path:
 def listed(value: Any, argument: str, needed: str, do: str, *, empty: bool = False) -> tuple[Any, ...]:
     """The entries of a list, or of anything else with one entry after the other but texts and dicts."""
     try:
-        entries = None if isinstance(value, (str, bytes, bytearray, Mapping, type)) else tuple(value)
+        entries = None if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, type)) else tuple(value)
     except Exception:  # what is no list, and lists of others that do not want to be one
         entries = None
     if entries is None or not (entries or empty):

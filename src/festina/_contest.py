@@ -77,7 +77,8 @@ def race(
     _checks.instance(task, "task", Task, "build one with festina.tasks, for example tasks.xor(0.5)")
     hidden, seeds, check = whole(hidden, "hidden"), whole(seeds, "seeds"), _checks.truth(check, "check")
     scale = positive(scale, "scale")
-    lr, until = (None if value is None else positive(value, name) for name, value in (("lr", lr), ("until", until)))
+    lr = None if lr is None else positive(lr, "lr", least=1e-100)
+    until = None if until is None else positive(until, "until")
     nets = _as_nets(task, candidates, hidden)
     fraction = positive(fraction, "fraction")
     if fraction >= 1:

@@ -37,12 +37,11 @@ def write_whole(folder: str | Path, contents: Mapping[str, bytes]) -> None:
     clear_leftovers(folder)
     *_, sign = contents
     staged: dict[str, Path] = {}
+    places = {name: _place(folder / name) for name in contents}
     try:
         for name, data in contents.items():
-            path = folder / name
-            if path.is_dir():
-                raise BadInput(f"{path} is a folder", "the name of a file", "choose another name")
-            staged[name] = folder / f"{LEFTOVER}{os.getpid()}-{secrets.token_hex(4)}"
+            path = places[name]
+            staged[name] = path.parent / f"{LEFTOVER}{os.getpid()}-{secrets.token_hex(4)}"
             try:
                 _write_to_disk(staged[name], data)
             except OSError as error:
@@ -51,11 +50,25 @@ def write_whole(folder: str | Path, contents: Mapping[str, bytes]) -> None:
         if len(staged) > 1:
             (folder / sign).unlink(missing_ok=True)  # an old sign must not vouch for new files
         for name, temporary in staged.items():
-            temporary.replace(folder / name)
+            temporary.replace(places[name])
         _sync(folder)
     finally:
         for temporary in staged.values():
             temporary.unlink(missing_ok=True)
+
+
+def _place(path: Path) -> Path:
+    """Where a file of this name goes: a link is followed, and nothing but a file is ever replaced."""
+    try:
+        place = path.resolve() if path.is_symlink() else path
+        mode = place.stat().st_mode if place.exists() else stat.S_IFREG
+    except (OSError, RuntimeError) as error:  # a name that is too long, links in a circle
+        why = getattr(error, "strerror", None) or error
+        raise BadInput(f"{path} ({why})", "the name of a file", "choose another name") from None
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a device, a pipe or a socket"
+        raise BadInput(f"{path} is {kind}", "the name of a file", "choose another name")
+    return place
 
 
 def _write_to_disk(path: Path, data: bytes) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _checks
 from ._errors import BadInput, UnknownName, shown
 from ._graph import Graph
 from ._noun import positive, real_array
@@ -26,8 +27,8 @@ def schedule(pieces: Iterable[tuple[float, Any]]) -> dict[str, Any]:
     >>> schedule([(5.0, {"context": [0]})])["begins"]
     (0.0, 5.0)
     """
-    given: list[Any] = list(pieces) if hasattr(pieces, "__iter__") else [pieces]
     do = 'give [(0, 1.0), (5, {"context": [0]})]'
+    given = _checks.listed(pieces, "the pieces of a schedule", "(time, gate) pairs", do, empty=True)
     if any(not isinstance(piece, (list, tuple)) or len(piece) != 2 for piece in given):
         raise BadInput(f"a schedule of {shown(pieces)}", "(time, gate) pairs", do)
     for begin, _ in given:

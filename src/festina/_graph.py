@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from . import _checks
 from ._errors import BadInput, UnknownName, shown
 from ._noun import is_traced, whole
 
@@ -192,13 +193,15 @@ def _checked_nodes(nodes: Any) -> tuple[tuple[str, Any], ...]:
     names = [name for name, _ in listed]
     if twice := [name for name in names if names.count(name) > 1]:
         raise BadInput(f"node {twice[0]!r} twice", "one size for each node", "give every node a name of its own")
-    return tuple((name, None if size is None else whole(size, f"size of node {name!r}")) for name, size in listed)
+    sizes = [None if size is None else whole(size, f"size of node {name!r} in nodes") for name, size in listed]
+    return tuple(zip(names, sizes, strict=True))
 
 
 def _checked_edges(edges: Any, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    listed = tuple(edges) if hasattr(edges, "__iter__") else ()
-    if not listed or any(not isinstance(edge, (list, tuple)) or len(edge) != 2 for edge in listed):
-        raise BadInput(f"edges = {shown(edges)}", "a list of (source, target)", 'give edges=[("x", "h"), ("h", "y")]')
+    needed, do = "a list of (source, target)", 'give edges=[("x", "h"), ("h", "y")]'
+    listed = _checks.listed(edges, "edges", needed, do)
+    if any(not isinstance(edge, (list, tuple)) or len(edge) != 2 for edge in listed):
+        raise BadInput(f"edges = {shown(edges)}", needed, do)
     for edge in listed:
         for name in edge:
             if name not in names:
@@ -208,12 +211,11 @@ def _checked_edges(edges: Any, names: Sequence[str]) -> tuple[tuple[str, str], .
 
 def checked_weights(weights: Any, graph: Graph, shapes: Sequence[tuple[int, int]]) -> tuple[Any, ...]:
     """The weights, one matrix of the right shape for every edge."""
-    listed = tuple(weights) if hasattr(weights, "__iter__") and not isinstance(weights, (str, Mapping)) else None
     needed = f"one (out, in) matrix for each of the {len(shapes)} edges"
     do = "give [W1, W2, …] in the order of net.edges; setup.weights() draws them"
-    if listed is None or len(listed) != len(shapes):
-        seen = f"weights is {type(weights).__name__}" if listed is None else f"weights as a list of {len(listed)}"
-        raise BadInput(seen, needed, do)
+    listed = _checks.listed(weights, "weights", needed, do, empty=True)
+    if len(listed) != len(shapes):
+        raise BadInput(f"weights as a list of {len(listed)}", needed, do)
     for k, (matrix, shape) in enumerate(zip(listed, shapes, strict=True)):
         seen = _shape(matrix)
         if seen != shape:

@@ -13,7 +13,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as SequenceOfEntries
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -31,21 +31,11 @@ from ._trajectory import Trajectory
 from ._version import __version__
 from .theories._certificate import certificate, steps
 from .theories._constants import constants_of
-from .theories._stated_error import CLEAR, StatedError, has_path, stated_error
+from .theories._stated_error import CLEAR, FROM_NOTHING, Carried, StatedError, has_path, stated_error, steps_error
 from .theories.base import Assumption, Theory
 
 CHUNK = 64  # times of a closed form that are evaluated together: their states stay in cache
 LONG = 256  # times that are worth a device of their own
-
-
-class Carried(NamedTuple):
-    """Shifts of the first weights that earlier tasks have left: errors of theories, and what finite steps add."""
-
-    error: np.ndarray | None = None
-    steps: np.ndarray | None = None
-
-
-FROM_NOTHING = Carried()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,7 +205,7 @@ def _solved(
             "reference": dict(member.reference),
             "assumptions": lambda: [dataclasses.asdict(a) for a in known().assumptions],
             "error": lambda: _error(known(), setup, seed, carried),
-            "note": lambda: _note(known(), setup, seed),
+            "note": lambda: _note(known(), setup, seed, carried),
             **more_facts,
         },
         axis_names(setup.bound()) | more_names,
@@ -250,11 +240,23 @@ def _read_off(theory: Theory, name: str, constants: Any, view: Any, times: Any) 
     return jax.vmap(functools.partial(known.read, view))(theory.weights(constants, states))
 
 
-def _note(entry: Coverage, setup: Setup, seed: int) -> str:
+def _note(entry: Coverage, setup: Setup, seed: int, carried: Carried) -> str:
     """What fails, and what a user must know although nothing does."""
     outside = "outside its assumptions: " + "; ".join(map(str, entry.failed)) if entry.failed else ""
     rounded = "" if entry.stated is None else entry.stated.note
-    return "; ".join(filter(None, (outside, rounded, *(entry.theory.remarks(setup, seed) if entry.usable else ()))))
+    stepped = _note_on_steps(entry, setup, seed, carried) if entry.holds else ""
+    remarks = entry.theory.remarks(setup, seed) if entry.usable else ()
+    return "; ".join(filter(None, (outside, rounded, stepped, *remarks)))
+
+
+def _note_on_steps(entry: Coverage, setup: Setup, seed: int, carried: Carried) -> str:
+    """What steps of finite length do to an answer that the flow would bear out."""
+    if not isinstance(setup.rule, Discrete) or entry.stated is None or entry.stated.value > entry.theory.tolerated:
+        return ""
+    error = _error(entry, setup, seed, carried)
+    if error <= entry.theory.tolerated:
+        return ""
+    return f"steps of lr = {setup.rule.lr:g} are {error:.2g} of the answer away from gradient flow: lower lr"
 
 
 def _error(entry: Coverage, setup: Setup, seed: int, carried: Carried) -> float:
@@ -262,9 +264,9 @@ def _error(entry: Coverage, setup: Setup, seed: int, carried: Carried) -> float:
     if not entry.usable:
         return np.nan
     stated = entry.stated or stated_error(entry.theory, setup, seed, entry.assumptions, carried.error)
-    if not isinstance(setup.rule, Discrete) or not has_path(entry.theory):
+    if not isinstance(setup.rule, Discrete):
         return stated.value
-    return stated.value + steps(entry.theory, setup, seed, carried=carried.steps).error
+    return stated.value + steps_error(entry.theory, setup, seed, carried.steps)
 
 
 def _chosen(setup: Setup, theory: Any, seed: int, strict: bool, carried: Carried) -> Coverage:

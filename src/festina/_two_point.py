@@ -27,11 +27,11 @@ import numpy as np
 from jax.scipy.special import ndtr, ndtri
 
 from . import _pair
-from ._checks import matching, number_array
+from ._checks import RANGE, is_traced, matching, number_array, real_array
 from ._errors import BadInput
-from ._noun import is_traced, real_array
 from ._precision import in_double
 
+SMALLEST, LARGEST = 1e-110, 1e110  # of numbers that are multiplied
 SLACK = 1e-6  # of Cauchy and Schwarz: records in float32 miss by 1e-7
 SHARP = 32  # units of rounding below which the output has no part off the target
 
@@ -63,7 +63,7 @@ class Law(NamedTuple):
         """P(H∞ < distance); 0 for distances of 0 and below, which none has, and 1 for infinity."""
         if not is_traced(distance):
             held = number_array(distance, "distance")
-            distance = np.where(held == np.inf, np.finfo(float).max, held) if held.dtype.kind == "f" else distance
+            distance = np.minimum(held, RANGE[1]) if held.dtype.kind == "f" else distance
         return self._cdf(matching({"distance": distance, "the law": self.scale})["distance"])
 
     @in_double
@@ -273,7 +273,7 @@ def plainly_fine(numbers: dict[str, Any]) -> bool:
     ):
         return False
     for name, value in numbers.items():
-        if not (0 < value < math.inf or (name not in _ADVICE and abs(value) < math.inf)):
+        if not (SMALLEST <= abs(value) <= LARGEST and (value > 0 or name not in _ADVICE)):
             return False
     P, w, Y = (numbers.get(name) for name in ("output0", "alignment0", "target_gap"))
     return P is None or w is None or Y is None or abs(P - w) <= (1 + SLACK) * math.sqrt(P * Y)
@@ -286,7 +286,7 @@ def checked(numbers: dict[str, Any], shown: Mapping[str, str] = MappingProxyType
     """
     words = {name: shown.get(name, name) for name in numbers}
     do = "give one entry for every pair, in the same order; time is not an axis of the start"
-    known = matching({words[name]: value for name, value in numbers.items()}, do=do)
+    known = matching({words[name]: value for name, value in numbers.items()}, within=(SMALLEST, LARGEST), do=do)
     numbers = dict(zip(numbers, known.values(), strict=True))
     known = {name: value for name, value in numbers.items() if not is_traced(value)}
     for name, value in known.items():

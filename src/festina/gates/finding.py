@@ -94,7 +94,7 @@ def _rows_of_weight(seen: Recording, learned: float) -> tuple[np.ndarray, np.nda
         times = len(seen.times)
         raise BadInput(
             f"gates recorded at too few times: at {times} time{'s' * (times != 1)}, "
-            f"all with a loss above {learned:g} of the first",
+            f"all with a loss above learned = {learned:g} of the first",
             "patterns from after learning has begun",
             'train longer, record later times, or take all patterns with method="as_printed"',
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _gating
+from .. import _checks, _gating
 from .._checks import choice, truth
 from .._errors import BadInput, UnknownName, shown
 from .._noun import whole
@@ -21,11 +21,8 @@ PARTS = ("on", "width", "sees", "writes", "begins", "rank", "name")
 def pathways_as_graph(pathways: Iterable[Any], training: str) -> dict[str, Any]:
     """The arguments of Gated for chains of layers side by side; see `Gated.pathways`."""
     choice(training, "training", TRAININGS)
-    listed = list(pathways) if _is_list(pathways) else []
-    if not listed:
-        raise BadInput(
-            f"pathways = {shown(pathways)}", "a list of pathways", 'give [{"on": {"context": [0]}, "width": 8}]'
-        )
+    do = 'give [{"on": {"context": [0]}, "width": 8}]'
+    listed = _checks.listed(pathways, "pathways", "a list of pathways", do)
     nodes: dict[str, Any] = {}
     columns: dict[str, dict[str, Any]] = {"inputs": {}, "outputs": {}}
     edges, node_gates, edge_gates, ranks = [], {}, {}, []

@@ -355,7 +355,8 @@ def _dealt(stated: Any, drawn: Graph, names: tuple[str, ...], count: int, argume
 def _checked_ranks(ranks: Any, drawn: Graph) -> tuple[int, ...] | None:
     if ranks is None:
         return None
-    listed = tuple(whole(rank, "ranks", least=0) for rank in (ranks if hasattr(ranks, "__iter__") else [ranks]))
+    entries = _checks.listed(ranks, "ranks", "a whole number for every edge", "give ranks=[0, 1, …]", empty=True)
+    listed = tuple(whole(rank, "ranks", least=0) for rank in entries)
     if len(listed) != len(drawn.edges):
         raise BadInput(f"{len(listed)} ranks", f"one for each of the {len(drawn.edges)} edges", "give ranks=[0, 1, …]")
     return None if len(set(listed)) == 1 else listed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,8 +13,13 @@ from .._noun import real_array
 MAIN = "logits"  # what classifiers and language models call their output among others
 
 
-def leaves(value: Any, where: str) -> Iterator[tuple[str, Any]]:
+DEEPEST = 32  # tuples and dicts in each other; one that holds itself has no end
+
+
+def leaves(value: Any, where: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """What tuples and dicts hold, in their order, each with the place at which it is."""
+    if depth > DEEPEST:
+        _refuse_endless(where)
     if isinstance(value, Mapping):
         parts = [(f"{where}[{key!r}]", part) for key, part in value.items()]
     elif isinstance(value, tuple):
@@ -23,11 +28,18 @@ def leaves(value: Any, where: str) -> Iterator[tuple[str, Any]]:
         yield where, value
         return
     for place, part in parts:
-        yield from leaves(part, place)
+        yield from leaves(part, place, depth + 1)
+
+
+def _refuse_endless(where: str) -> NoReturn:
+    seen = f"{where.partition('[')[0] or 'inputs'} with tuples and dicts in each other without end"
+    raise BadInput(seen, f"at most {DEEPEST} in each other", "give arrays, or one tuple or dict of them")
 
 
 def mapped(change: Any, value: Any, where: str) -> Any:
     """The same tuples and dicts with change(leaf, place) for every leaf."""
+    if where.count("[") > DEEPEST:
+        _refuse_endless(where)
     if isinstance(value, Mapping):
         return {key: mapped(change, part, f"{where}[{key!r}]") for key, part in value.items()}
     if isinstance(value, tuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .._checks import mapping
+from .._checks import listed, mapping
 from .._errors import BadInput, FestinaError, UnknownName, shown
 from ._activations import first_of, is_activation, is_recurrent
 from ._evaluate import evaluate, library, taken, usable
@@ -196,13 +196,9 @@ class Chooser:
                     "see the modules: probe.layers(model)",
                 )
             return [Target(name, name, self.names[name]) for name in found]
-        if isinstance(layers, Iterable) and not isinstance(layers, bytes) and (listed := list(layers)):
-            return [target for one in listed for target in self._named(one)]
-        raise BadInput(
-            f"layers = {shown(layers)}",
-            'a name, a pattern, a list of names, {alias: name}, a module, a predicate or "middle"',
-            "see the names: probe.layers(model)",
-        )
+        needed = 'a name, a pattern, a list of names, {alias: name}, a module, a predicate or "middle"'
+        names = listed(layers, "layers", needed, "see the names: probe.layers(model)")
+        return [target for one in names for target in self._named(one)]
 
     def _named(self, which: Any) -> list[Target]:
         """Targets of a name, a call of one, a pattern or a module."""

@@ -59,7 +59,7 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
             # Every layer has the same outputs.
             for name, value in zip(thirds, (fit.mean.eta, fit.mean.error, fit.mean.r2), strict=True):
                 thirds[name][index[0], index[2]] = value
-    dims, known = ("seed", "layer", "pair"), np.isfinite(values["sse"])
+    dims, known = ("seed", "layer", "pair"), np.isfinite(values["sse"]) & np.isfinite(values["kappa"])
     error = np.where(known, values["sse"], np.inf)
     names = np.array(seen.layers)
     best = np.where(known.any(axis=1), names[np.argmin(error, axis=1)], "")

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from .. import _two_point
+from .._checks import LARGEST
 from .._errors import BadInput
 from .._noun import real_array, whole
 from .._precision import in_double
@@ -167,8 +168,9 @@ def _ratios(tau_h: Any, tau_y: Any, kappa: Any, rates: Any, count: int) -> np.nd
         named = {"kappa": kappa} if kappa is not None else {"tau_h": tau_h, "tau_y": tau_y}
     numbers = {name: real_array(value, name, ndim=(0, 1)) for name, value in named.items()}
     for name, number in numbers.items():
-        if not np.all(number > 0):
-            raise BadInput(f"{name} = {np.min(number):g}", f"{name} > 0", f"give a positive {name}")
+        if not np.all((number >= 1 / LARGEST) & (number <= LARGEST)):
+            strange = number[~((number >= 1 / LARGEST) & (number <= LARGEST))].flat[0]
+            raise BadInput(f"{name} = {strange:g}", f"{name} > 0, and at most {LARGEST:g}", f"give a positive {name}")
         if number.ndim and len(number) != count:
             raise BadInput(
                 f"{len(number)} values of {name}, and {count} layer(s)", "one number, or one per layer", "match them"

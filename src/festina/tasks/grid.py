@@ -24,7 +24,7 @@ def grid(rows: int = 3, columns: int = 4, spread: float = 1.0, features: int | N
     """
     rows, columns = whole(rows, "rows"), whole(columns, "columns")
     (down, down_vectors), (across, across_vectors) = _path(rows), _path(columns)
-    values = 1 / (np.add.outer(down, across).ravel() + positive(spread, "spread") ** -2)
+    values = 1 / (np.add.outer(down, across).ravel() + positive(spread, "spread", least=1e-50) ** -2)
     names = [f"row {row} column {column}" for row in range(rows) for column in range(columns)]
     return world(values, np.kron(down_vectors, across_vectors), features=features, seed=seed, items=names)
 

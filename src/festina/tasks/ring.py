@@ -36,7 +36,7 @@ def ring(
     items = whole(items, "items", least=3)
     waves = np.arange(items) // 2 + np.arange(items) % 2  # 0, 1, 1, 2, 2, …: the cosine and sine of each wave
     if correlation is None:
-        width = positive(1.0 if spread is None else spread, "spread")
+        width = positive(1.0 if spread is None else spread, "spread", least=1e-50)
         values = 1 / (2 - 2 * np.cos(2 * np.pi * waves / items) + width**-2)
     elif spread is None:
         values = _circulant(real_array(correlation, "correlation", ndim=1), waves)

@@ -11,17 +11,20 @@ With ε = 0 all items are alike and C has rank 1; with ε = ½ the items have no
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from .._errors import BadInput
-from .._noun import real_array
+from .._noun import real_array, whole
 from .._setup import Task
 from ._recipe import recipe
 from ._worlds import contrasts_of, counts, world
 from .hierarchy import ITEMS
+
+MOST_ITEMS = 10_000  # leaves, between which similarities are a matrix
 
 
 @recipe
@@ -34,6 +37,7 @@ def tree(
     many, and the spectrum and its vectors are stated; with it, so many are drawn from `seed`.
     """
     branching, flip = counts(branching, "branching"), _probability(flip)
+    whole(math.prod(branching), "the number of leaves of branching", most=MOST_ITEMS)
     binary = all(children == 2 for children in branching)
     return world(
         *_eigen(branching, flip),

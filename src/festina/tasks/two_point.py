@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._checks import LARGEST, number
 from .._errors import BadInput
-from .._noun import real_array
 from .._setup import Task
 from ._recipe import recipe
 from .own_data import from_arrays
@@ -21,7 +21,7 @@ FIRST_INPUT, FIRST_TARGET = -1.0, 0.6
 @recipe
 def two_point(dx: float = 1.0, dy: float = 0.5**0.5) -> Task:
     """Two samples with inputs −1 and −1 + dx, and targets 0.6 and 0.6 + dy."""
-    gaps = [float(real_array(value, name, ndim=0)) for value, name in ((dx, "dx"), (dy, "dy"))]
+    gaps = [number(value, name, least=-LARGEST, most=LARGEST) for value, name in ((dx, "dx"), (dy, "dy"))]
     if gaps[0] == 0:
         raise BadInput("dx = 0: two identical inputs", "two different inputs", "give dx=1.0")
     x, y = (first + np.array([[0.0], [gap]]) for first, gap in zip((FIRST_INPUT, FIRST_TARGET), gaps, strict=True))

@@ -20,29 +20,38 @@ TIMES = 48
 RTOL = 1e-8
 
 
-def difference(theory: Any, setup: Setup, seed: int) -> float:
-    """The largest difference between answer and flow, relative to the largest answer."""
+def difference(theory: Any, setup: Setup, seed: int, lr: float = 0.0) -> float:
+    """The largest difference between answer and flow, relative to the largest answer; that of the loss likewise.
+
+    With `lr` it is the flow that steps of this length follow to first order, dW/dt = −∇L − (lr/2) H∇L.
+    """
     bound, weights = setup.bound(), setup.weights(seed)
     last = float(np.max(setup.times))
     times = time_grid(last, last * 1e-3, TIMES)
     with jax.enable_x64(True):
         landscape = Landscape(bound.net, in_double(_objective.evidence)(bound.net, bound.task), weights)
         begun = landscape.flat(weights)
-        weights_then = (begun, *_flow(landscape, begun, np.unique(times)[1:]))
+        weights_then = (begun, *_flow(landscape, begun, np.unique(times)[1:], lr))
         reached = np.stack([landscape.at(flat).answer for flat in weights_then])
     name, constants = "map" if bound.net.linear else "outputs", constants_of(theory, setup, seed)
     said = in_double(_answers)(theory, name, constants, times)[np.unique(times, return_index=True)[1]]
-    wrong = np.max(landscape.lengths(said - reached), axis=1)
-    scale = np.max(landscape.lengths(said), axis=1)
-    return float(np.max(relative(wrong, scale)))
+    losses = landscape.loss(said)
+    wrong = [*landscape.lengths(said - reached), np.abs(losses - landscape.loss(reached))]
+    right = [*landscape.lengths(said), np.maximum(losses, landscape.least_loss)]
+    return float(np.max(relative(np.max(wrong, axis=1), np.max(right, axis=1))))
 
 
-def _flow(landscape: Landscape, begun: np.ndarray, times: np.ndarray) -> np.ndarray:
+def _flow(landscape: Landscape, begun: np.ndarray, times: np.ndarray, lr: float) -> np.ndarray:
     """Weights at `times`, (time, weight)."""
     if not len(times):
         return np.empty((0, begun.size))
+
+    def field(_, flat):
+        point = landscape.at(flat)
+        return point.downhill - lr / 2 * point.pull(point.downhill) if lr else point.downhill
+
     found = solve_ivp(
-        lambda _, flat: landscape.at(flat).downhill,
+        field,
         (0.0, times[-1]),
         begun,
         method="DOP853",

@@ -10,7 +10,8 @@ e^(rate × time). Whatever a theory assumes (aligned layers, balance, white inpu
 δ₀ or r. The rounding of the start is added to δ₀: float64 cannot see below it.
 
 The error is the largest difference between what the theory answers, a map or outputs, and what W + δ gives, relative
-to the largest answer; and of theories that know the layers, the largest δ of a layer relative to that layer. W is
+to the largest answer; that of the loss, relative to the largest loss; and of theories that know the layers, the largest
+δ of a layer relative to that layer. W is
 known on a fixed grid of times, half of them logarithmic and half linear; `_stiff` carries δ from one to the next.
 Factors of growth are right to some per cent, which is enough for the size of an error.
 
@@ -150,7 +151,9 @@ class _Path:
     def __init__(self, theory: Any, setup: Setup, seed: int, carried: np.ndarray | None):
         self.theory, self.last = theory, float(np.max(setup.times))
         bound, weights = setup.bound(), setup.weights(seed)
-        self.landscape = Landscape(bound.net, in_double(_objective.evidence)(bound.net, bound.task), weights)
+        task = bound.task
+        unexplained = np.asarray(task.cov_yx) - np.asarray(task.target()) @ np.asarray(task.cov_x)
+        self.landscape = Landscape(bound.net, in_double(_objective.evidence)(bound.net, task), weights, unexplained)
         self.constants = constants_of(theory, setup, seed)
         self.answer = "map" if bound.net.linear else "outputs"
         self.rng = np.random.default_rng(0)
@@ -167,8 +170,6 @@ class _Path:
         else:
             frame = self._frame(start)
             self.start, self.carried = self._in_frame(frame, start), self._in_frame(frame, self.carried)
-        # What large layers that cancel leave is rounding, and nothing to be relative to.
-        self.unseen = 1e3 * EPS * np.prod([np.linalg.norm(layer) for layer in self.landscape.layers(start)])
 
     def _step_at(self, nodes: np.ndarray) -> None:
         self.nodes = nodes
@@ -256,10 +257,11 @@ class _Path:
                 middle, delta = (delta + later) / 2, later
             missed = self._shift(point, now, middle) + (point.answer - now.answer if whole else 0.0)
             times.append(self.times[k])
-            wrong.append(self._sizes(missed, middle))
-            right.append(self._sizes(now.answer, now.weights))
-            scale = np.maximum(np.max(right, axis=0), self.unseen)
-            if not np.all(wrong[-1] <= LOST * scale):
+            loss = self.landscape.loss(now.answer)
+            wrong.append([*self._sizes(missed, middle), np.abs(self.landscape.loss(now.answer + missed) - loss)])
+            right.append([*self._sizes(now.answer, now.weights), max(loss, self.landscape.least_loss)])
+            scale = np.max(right, axis=0)
+            if not np.all(np.asarray(wrong[-1]) <= LOST * scale):
                 break
         return Certificate(np.array(times), np.max(relative(np.stack(wrong), scale), axis=1), delta)
 
@@ -269,10 +271,10 @@ class _Path:
             return point.shift(delta)
         return self.landscape.at(now.weights + delta).answer - point.answer
 
-    def _sizes(self, answer: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _sizes(self, answer: np.ndarray, weights: np.ndarray) -> list[Any]:
         """Lengths of an answer, and of the layers where they are part of it."""
         layers = [] if self.theory.kind == "limit" else self.landscape.layers(weights)
-        return np.array([*self.landscape.lengths(answer), *map(np.linalg.norm, layers)])
+        return [*self.landscape.lengths(answer), *map(np.linalg.norm, layers)]
 
 
 @functools.partial(jax.jit, static_argnames=("theory", "answer"))

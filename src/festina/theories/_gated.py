@@ -6,6 +6,7 @@ import numpy as np
 
 from .._setup import Setup
 from ..nets import Gated
+from ._linear import integration_assumption
 from .base import Assumption
 from .frozen_kernel import fastest_rate
 
@@ -36,6 +37,13 @@ def listed_paths_assumptions(setup: Setup) -> tuple[Assumption, ...]:
 def fastest_gated_rate(setup: Setup, seed: int) -> float:
     """The larger of the rate at the start and that of the end."""
     return max(learned_rate(setup), fastest_rate(setup, seed))
+
+
+def gated_integration(setup: Setup, seed: int) -> Assumption:
+    """That the flow can be integrated until the last time, by a bound on its rates that needs no compiling."""
+    depth, variance = setup.net.graph.depth, np.linalg.norm(setup.bound().task.cov_x, 2)
+    largest = max(np.linalg.norm(np.asarray(w), 2) for w in setup.weights(seed))
+    return integration_assumption(setup, max(learned_rate(setup), float(depth * variance * largest ** (2 * depth - 2))))
 
 
 def learned_rate(setup: Setup) -> float:

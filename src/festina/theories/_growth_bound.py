@@ -15,11 +15,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from .. import _objective
 from .._precision import in_double
 from .._setup import Setup
 from ..nets import DeepLinear
 from ._certificate import EPS, RESOLVED, time_grid
 from ._constants import constants_of
+from ._landscape import LEARNED, Landscape
 from .base import Assumption, Theory
 
 TIMES = 64
@@ -38,6 +40,7 @@ def growth_bound(theory: Theory, setup: Setup, seed: int, measured: Sequence[Ass
     begun *= ROOM * (1 + max(spans, default=0.0))
     weights, last = [np.asarray(w) for w in setup.weights(seed)], float(np.max(setup.times))
     size = sum(float(np.sum(w**2)) for w in weights)
+    begun *= _share_of_loss(setup, weights)
     at_first = _at_first(setup, weights)
     if at_first is not None:
         rate, answer = at_first
@@ -49,6 +52,15 @@ def growth_bound(theory: Theory, setup: Setup, seed: int, measured: Sequence[Ass
     # An upper sum: what is left to learn only falls.
     exponent = float(np.sum(np.maximum(growth[1:], growth[:-1]) * np.diff(nodes)))
     return _bound(begun, size, float(np.linalg.norm(answer)), exponent)
+
+
+def _share_of_loss(setup: Setup, weights: Sequence[Any]) -> float:
+    """How many times more an error of the map is of the loss: the nearer to the target, the more."""
+    bound = setup.bound()
+    landscape = Landscape(bound.net, in_double(_objective.evidence)(bound.net, bound.task), weights)
+    begun = in_double(lambda net, weights: net.map(weights))(bound.net, tuple(weights))
+    first, silent = landscape.loss(begun), landscape.least_loss / LEARNED
+    return float(1 + 2 * np.sqrt(silent / max(first, landscape.least_loss))) if silent > 0 else 1.0
 
 
 def _bound(begun: float, size: float, answer: float, exponent: float) -> float:

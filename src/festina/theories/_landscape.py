@@ -18,12 +18,15 @@ from .._setup import Net, Weights
 from ..nets import DeepLinear
 from ._stiff import Rates, extreme_rates
 
+LEARNED = 1e-6  # of the loss of a network that is silent
+
 
 class Landscape:
     """The loss of a net on a task, as a function of all its weights in a row."""
 
-    def __init__(self, net: Net, seen: Any, weights: Weights):
-        self.net, self.seen = net, seen
+    def __init__(self, net: Net, seen: Any, weights: Weights, unexplained: Any = 0.0):
+        # Inputs that almost never vary leave a part of Σʸˣ, of the size of rounding, that no map explains.
+        self.net, self.seen, self.unexplained = net, seen, unexplained
         # Where JAX computes, numbers that stay are handed over once; as copies, which it has not met in float32.
         handed = lambda leaf: jnp.array(np.copy(leaf))  # noqa: E731
         self.handed = (net, seen) if isinstance(net, DeepLinear) else jax.tree.map(handed, (net, seen))
@@ -51,8 +54,22 @@ class Landscape:
         size = np.sqrt(np.sum(answer**2, axis=(-1, -2)))
         if not isinstance(self.seen, _objective.Moments):
             return np.stack([size])
-        seen = np.sum((answer @ self.seen.cov_x) * answer, axis=(-1, -2))
-        return np.stack([size, np.sqrt(np.maximum(seen, 0))])
+        return np.stack([size, np.sqrt(np.maximum(self._power(answer), 0))])
+
+    def loss(self, answer: Any) -> np.ndarray:
+        """The loss of maps or outputs, leading axes kept."""
+        if isinstance(self.seen, _objective.Moments):
+            return 0.5 * np.maximum(self._power(answer - self.seen.target), 0) + np.asarray(self.seen.floor)
+        return 0.5 * np.sum((answer - self.seen.y) ** 2, axis=(-1, -2)) / len(self.seen.y)
+
+    @functools.cached_property
+    def least_loss(self) -> float:
+        """A loss below it has been learned, and is nothing to be relative to."""
+        answer = self.seen.target if isinstance(self.seen, _objective.Moments) else self.seen.y
+        return LEARNED * float(self.loss(np.zeros_like(answer)))
+
+    def _power(self, matrix: Any) -> Any:
+        return np.sum((matrix @ self.seen.cov_x) * matrix, axis=(-1, -2))
 
 
 def _times(above: Any, below: Any) -> Any:
@@ -72,7 +89,7 @@ class Chain:
         for w in self.weights[:0:-1]:
             self.above.insert(0, _times(self.above[0], w))
         self.answer = _times(self.weights[-1], self.below[-1])
-        self.error = (np.asarray(seen.target) - self.answer) @ np.asarray(seen.cov_x)
+        self.error = (np.asarray(seen.target) - self.answer) @ np.asarray(seen.cov_x) + landscape.unexplained
 
     @functools.cached_property
     def downhill(self) -> np.ndarray:

@@ -16,6 +16,7 @@ from .._setup import Setup
 from ..nets import DeepLinear
 from .base import Assumption, Readout, smooth_training
 
+MOST_SPANS = 2e5  # fastest time constants that a reduction is integrated over: some seconds
 LEAST_EXPONENT = -290.0  # of 10: numbers above 1e-308 with all their digits, and room for products with rates
 
 
@@ -197,6 +198,16 @@ def horizon_assumption(setup: Setup, fastest_rate: float) -> Assumption:
     blur = float(np.finfo(float).eps * fastest_rate * np.max(setup.times))
     return Assumption.at_most(
         "horizon", "rounding of rate × time is small, so that float64 means something", blur, 1e-6
+    )
+
+
+def integration_assumption(setup: Setup, fastest_rate: float) -> Assumption:
+    """That a law is integrated in a number of explicit steps that can be waited for; it grows as rate × time."""
+    return Assumption.at_most(
+        "integration",
+        "fastest rate × last time, and so the number of steps in which the law is integrated",
+        fastest_rate * float(np.max(setup.times)),
+        MOST_SPANS,
     )
 
 

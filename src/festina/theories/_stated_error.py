@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from .._setup import Setup
 from . import _against_flow
-from ._certificate import RESOLVED, certificate, rounding
+from ._certificate import RESOLVED, certificate, rounding, steps
 from ._growth_bound import growth_bound
 from .base import Assumption, Theory
 
 CLEAR = 1e-6  # a bound this small is stated as it is; a larger one is followed up
 ALIKE = 100.0  # an error of at most this many times that of rounding comes from rounding
+
+
+class Carried(NamedTuple):
+    """Shifts of the first weights that earlier tasks have left: errors of theories, and what finite steps add."""
+
+    error: np.ndarray | None = None
+    steps: np.ndarray | None = None
+
+
+FROM_NOTHING = Carried()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +43,8 @@ def stated_error(
     """Measured on a setup on which all other assumptions hold; `carried` as for `certificate`."""
     value = _value(theory, setup, seed, measured, carried)
     bound, limit = theory.tolerated, theory.kind == "limit"
-    name, statement = "error", "what all this lacks, grown until the last time: relative error of the answer"
+    name = "error"
+    statement = "relative error against gradient flow: what the assumptions above miss, grown until the last time"
     plain = Assumption.at_most(name, statement, value, bound, advisory=limit)
     if plain.holds or limit or not has_path(theory):
         return StatedError(value, plain)
@@ -58,6 +71,13 @@ def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumptio
         if quick <= CLEAR:
             return max(quick, RESOLVED)
     return certificate(theory, setup, seed, carried=carried).error
+
+
+def steps_error(theory: Theory, setup: Setup, seed: int, carried: Any = None) -> float:
+    """What steps of the rule's length add; `carried` is what they have added in earlier tasks."""
+    if has_path(theory):
+        return steps(theory, setup, seed, carried=carried).error
+    return _against_flow.difference(theory, setup, seed, float(setup.rule.lr))
 
 
 def has_path(theory: Theory) -> bool:

@@ -19,7 +19,14 @@ import numpy as np
 from .._linalg import chain_bases
 from .._noun import noun
 from .._setup import Setup
-from ._linear import AlignedLayers, aligned_assumption, chain_assumption, linear_assumptions, range_assumption
+from ._linear import (
+    AlignedLayers,
+    aligned_assumption,
+    chain_assumption,
+    integration_assumption,
+    linear_assumptions,
+    range_assumption,
+)
 from .base import Approach, Assumption, Reduction
 
 __all__ = ["AlignedChains"]
@@ -53,12 +60,13 @@ class AlignedChains(AlignedLayers, Reduction):
         def fastest_rate():
             # At the target, with the imbalance of the start kept: Σ_l ∏_{j≠l} b_j² ≥ … bounded by the largest layers.
             layer = np.maximum(np.abs(strengths), np.abs(modes.targets()) ** (1 / len(strengths)))
-            others = np.prod(layer, axis=0) / layer
+            others = np.prod(layer, axis=0) / np.where(layer > 0, layer, 1.0)
             return float(np.max(np.sum(others**2, axis=0) * modes.variances))
 
         return (
             chain,
             *linear_assumptions(setup, modes, fastest_rate),
+            integration_assumption(setup, fastest_rate()),
             aligned_assumption(defect),
             range_assumption(strengths),
         )

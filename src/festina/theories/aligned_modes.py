@@ -32,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _chain
-from .._checks import MOST, matching
+from .._checks import MOST, RANGE, matching
 from .._errors import BadInput, shown
 from .._linalg import alignment_defect, balance_defect, chain_bases
 from .._noun import is_traced, noun, real_array
@@ -106,7 +106,7 @@ def _time_to(strength, singular_value, variance, start, depth):
 def _checked(first: Any, name: str, singular_value: Any, variance: Any, start: Any) -> tuple[Any, ...]:
     numbers = {name: first, "singular_value": singular_value, "variance": variance, "start": start}
     apart = {name: real_array(numbers.pop(name), name)} if name == "times" else {}  # times have axes of their own
-    checked = apart | matching(numbers, least={"variance": 0})
+    checked = apart | matching(numbers, least={"variance": 0}, within=(0.0, RANGE[1]))
     for argument, value in checked.items():
         if not is_traced(value) and np.any(small := (value != 0) & (np.abs(value) < LIMITS.tiny)):
             raise BadInput(
@@ -162,7 +162,7 @@ def _answered(found: Any, **numbers: Any) -> Any:
 
 
 def _checked_depth(depth: int | float) -> float:
-    plain = isinstance(depth, (int, float, np.integer, np.floating)) and not isinstance(depth, bool)
+    plain = isinstance(depth, (int, float, np.integer, np.floating)) and not isinstance(depth, (bool, np.timedelta64))
     if plain and depth == math.inf:
         return math.inf
     if not plain or not 1 <= depth <= MOST or depth % 1:

@@ -214,6 +214,9 @@ def family(
     axes = {"lam": lam, "scale": scale}
     lams, scales = (np.atleast_1d(real_array(value, name, ndim=(0, 1))) for name, value in axes.items())
     for name, values in (("lam", lams), ("scale", scales)):
+        if np.max(np.abs(values), initial=0.0) > _checks.LARGEST:
+            do = f"give {name} in other units"
+            raise BadInput(f"{name} = {values[np.argmax(np.abs(values))]:g}", f"|{name}| <= {_checks.LARGEST:g}", do)
         if not len(values):
             raise BadInput(f"{name} is empty", "one number or more", f"give {name}=0.1 or a list")
     names = _checks.names((observe,) if isinstance(observe, str) else observe, "observe")

@@ -39,7 +39,7 @@ from .. import _race, _race_start
 from .._linalg import NOTHING
 from .._noun import noun
 from .._setup import Setup
-from ._gated import fastest_gated_rate, listed_paths_assumptions
+from ._gated import fastest_gated_rate, gated_integration, listed_paths_assumptions
 from ._linear import cut_off, range_assumption
 from ._race_maps import PathModes, path_modes, path_readouts
 from .base import Approach, Assumption, Readout, Reduction, smooth_training
@@ -89,6 +89,7 @@ class NeuralRace(Reduction):
         measured = [
             *listed,
             *smooth_training(setup, lambda: fastest_gated_rate(setup, seed)),
+            gated_integration(setup, seed),
             Assumption.at_most(
                 "diagonal moments",
                 "Σʸˣ and Σˣ of every path are diagonal in one basis per node",

@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from .. import _objective
 from .._noun import noun
 from .._setup import Setup
-from ._gated import fastest_gated_rate, gated_assumption
+from ._gated import fastest_gated_rate, gated_assumption, gated_integration
 from .base import Approach, Assumption, Readout, Reduction, smooth_training
 
 __all__ = ["PathDynamics"]
@@ -79,7 +79,8 @@ class PathDynamics(Reduction):
         gated = gated_assumption(setup)
         if not gated.holds:
             return (gated,)
-        return (gated, *smooth_training(setup, lambda: fastest_gated_rate(setup, seed)))
+        smooth = smooth_training(setup, lambda: fastest_gated_rate(setup, seed))
+        return (gated, *smooth, gated_integration(setup, seed))
 
     def constants(self, setup: Setup, seed: Any) -> PathConstants:
         bound = setup.bound()
