@@ -250,7 +250,7 @@ BAD = {
     "layer": (finding(*ROWS, clusters=1, layer=2), "layer = 2", "a hidden layer, 1 to 1", "from 1"),
     "before learning": (
         lambda: find(hand_made(units(*ROWS, times=3), loss=[[1.0, 0.999, 0.995]]), 2),
-        "gates recorded at too few times: at 3 times, all with a loss above 0.99 of the first",
+        "gates recorded at too few times: at 3 times, all with a loss above learned = 0.99 of the first",
         "patterns from after learning has begun", "train longer, record later times",
     ),
     "dead": (
