@@ -60,15 +60,15 @@ def write_whole(folder: str | Path, contents: Mapping[str, bytes]) -> None:
 def _place(path: Path) -> Path:
     """Where a file of this name goes: a link is followed, and nothing but a file is ever replaced."""
     try:
-        place = path.resolve() if path.is_symlink() else path
-        mode = place.stat().st_mode if place.exists() else stat.S_IFREG
-    except (OSError, RuntimeError) as error:  # a name that is too long, links in a circle
-        why = getattr(error, "strerror", None) or error
-        raise BadInput(f"{path} ({why})", "the name of a file", "choose another name") from None
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    except OSError as error:  # a name that is too long, links in a circle
+        raise BadInput(f"{path} ({error.strerror})", "the name of a file", "choose another name") from None
     if not stat.S_ISREG(mode):
         kind = "a folder" if stat.S_ISDIR(mode) else "a device, a pipe or a socket"
         raise BadInput(f"{path} is {kind}", "the name of a file", "choose another name")
-    return place
+    return path.resolve() if path.is_symlink() else path
 
 
 def _write_to_disk(path: Path, data: bytes) -> None:
