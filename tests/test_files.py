@@ -273,6 +273,9 @@ def test_a_link_is_followed(tmp_path):
     assert (tmp_path / "link").is_symlink()
     assert target.read_bytes() == b"new"
     assert list(target.parent.iterdir()) == [target]
+    write_whole(tmp_path, {"other": b"new", "link": b"newer"})  # as the sign that others are complete, too
+    assert (tmp_path / "link").is_symlink()
+    assert target.read_bytes() == b"newer"
 
 
 def test_leftovers_of_killed_processes_are_removed_and_others_kept(tmp_path):

@@ -48,7 +48,7 @@ def write_whole(folder: str | Path, contents: Mapping[str, bytes]) -> None:
                 staged[name].unlink(missing_ok=True)  # so that the room that is free is that without it
                 raise _not_written(path, len(data), error) from None
         if len(staged) > 1:
-            (folder / sign).unlink(missing_ok=True)  # an old sign must not vouch for new files
+            places[sign].unlink(missing_ok=True)  # an old sign must not vouch for new files
         for name, temporary in staged.items():
             temporary.replace(places[name])
         _sync(folder)

@@ -273,7 +273,7 @@ def plainly_fine(numbers: dict[str, Any]) -> bool:
     ):
         return False
     for name, value in numbers.items():
-        if not (SMALLEST <= abs(value) <= LARGEST and (value > 0 or name not in _ADVICE)):
+        if not SMALLEST <= (value if name in _ADVICE else abs(value) or 1.0) <= LARGEST:
             return False
     P, w, Y = (numbers.get(name) for name in ("output0", "alignment0", "target_gap"))
     return P is None or w is None or Y is None or abs(P - w) <= (1 + SLACK) * math.sqrt(P * Y)

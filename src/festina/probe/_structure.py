@@ -168,9 +168,9 @@ def _ratios(tau_h: Any, tau_y: Any, kappa: Any, rates: Any, count: int) -> np.nd
         named = {"kappa": kappa} if kappa is not None else {"tau_h": tau_h, "tau_y": tau_y}
     numbers = {name: real_array(value, name, ndim=(0, 1)) for name, value in named.items()}
     for name, number in numbers.items():
-        if not np.all((number >= 1 / LARGEST) & (number <= LARGEST)):
-            strange = number[~((number >= 1 / LARGEST) & (number <= LARGEST))].flat[0]
-            raise BadInput(f"{name} = {strange:g}", f"{name} > 0, and at most {LARGEST:g}", f"give a positive {name}")
+        if np.any(strange := (number < 1 / LARGEST) | (number > LARGEST)):
+            needed = f"{name} > 0, and at most {LARGEST:g}"
+            raise BadInput(f"{name} = {number[strange].flat[0]:g}", needed, f"give a positive {name}")
         if number.ndim and len(number) != count:
             raise BadInput(
                 f"{len(number)} values of {name}, and {count} layer(s)", "one number, or one per layer", "match them"

@@ -9,7 +9,6 @@ import jax
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from .. import _objective
 from .._precision import in_double
 from .._setup import Setup
 from ._certificate import relative, time_grid
@@ -25,19 +24,17 @@ def difference(theory: Any, setup: Setup, seed: int, lr: float = 0.0) -> float:
 
     With `lr` it is the flow that steps of this length follow to first order, dW/dt = −∇L − (lr/2) H∇L.
     """
-    bound, weights = setup.bound(), setup.weights(seed)
+    weights = setup.weights(seed)
     last = float(np.max(setup.times))
     times = time_grid(last, last * 1e-3, TIMES)
     with jax.enable_x64(True):
-        landscape = Landscape(bound.net, in_double(_objective.evidence)(bound.net, bound.task), weights)
+        landscape = Landscape.of(setup, weights)
         begun = landscape.flat(weights)
         weights_then = (begun, *_flow(landscape, begun, np.unique(times)[1:], lr))
         reached = np.stack([landscape.at(flat).answer for flat in weights_then])
-    name, constants = "map" if bound.net.linear else "outputs", constants_of(theory, setup, seed)
+    name, constants = "map" if landscape.net.linear else "outputs", constants_of(theory, setup, seed)
     said = in_double(_answers)(theory, name, constants, times)[np.unique(times, return_index=True)[1]]
-    losses = landscape.loss(said)
-    wrong = [*landscape.lengths(said - reached), np.abs(losses - landscape.loss(reached))]
-    right = [*landscape.lengths(said), np.maximum(losses, landscape.least_loss)]
+    wrong, right = landscape.changes(said, reached - said), landscape.sizes(said)
     return float(np.max(relative(np.max(wrong, axis=1), np.max(right, axis=1))))
 
 

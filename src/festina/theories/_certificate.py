@@ -11,9 +11,9 @@ e^(rate × time). Whatever a theory assumes (aligned layers, balance, white inpu
 
 The error is the largest difference between what the theory answers, a map or outputs, and what W + δ gives, relative
 to the largest answer; that of the loss, relative to the largest loss; and of theories that know the layers, the largest
-δ of a layer relative to that layer. W is
-known on a fixed grid of times, half of them logarithmic and half linear; `_stiff` carries δ from one to the next.
-Factors of growth are right to some per cent, which is enough for the size of an error.
+δ of a layer relative to that layer. W is known on a fixed grid of times, half of them logarithmic and half linear;
+`_stiff` carries δ from one to the next. Factors of growth are right to some per cent, which is enough for the size of
+an error.
 
 `_growth_bound` says where no δ need be followed.
 """
@@ -29,7 +29,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from .. import _objective
 from .._precision import in_double
 from .._setup import Discrete, Setup
 from ._constants import constants_of
@@ -150,12 +149,10 @@ class _Path:
 
     def __init__(self, theory: Any, setup: Setup, seed: int, carried: np.ndarray | None):
         self.theory, self.last = theory, float(np.max(setup.times))
-        bound, weights = setup.bound(), setup.weights(seed)
-        task = bound.task
-        unexplained = np.asarray(task.cov_yx) - np.asarray(task.target()) @ np.asarray(task.cov_x)
-        self.landscape = Landscape(bound.net, in_double(_objective.evidence)(bound.net, task), weights, unexplained)
+        weights = setup.weights(seed)
+        self.landscape = Landscape.of(setup, weights)
         self.constants = constants_of(theory, setup, seed)
-        self.answer = "map" if bound.net.linear else "outputs"
+        self.answer = "map" if self.landscape.net.linear else "outputs"
         self.rng = np.random.default_rng(0)
         start = self.landscape.flat(weights) + (0.0 if carried is None else carried)
         self.fastest = max(self.landscape.at(start).rates(start, self.rng))
@@ -257,9 +254,8 @@ class _Path:
                 middle, delta = (delta + later) / 2, later
             missed = self._shift(point, now, middle) + (point.answer - now.answer if whole else 0.0)
             times.append(self.times[k])
-            loss = self.landscape.loss(now.answer)
-            wrong.append([*self._sizes(missed, middle), np.abs(self.landscape.loss(now.answer + missed) - loss)])
-            right.append([*self._sizes(now.answer, now.weights), max(loss, self.landscape.least_loss)])
+            wrong.append([*self.landscape.changes(now.answer, missed), *self._layer_sizes(middle)])
+            right.append([*self.landscape.sizes(now.answer), *self._layer_sizes(now.weights)])
             scale = np.max(right, axis=0)
             if not np.all(np.asarray(wrong[-1]) <= LOST * scale):
                 break
@@ -271,10 +267,9 @@ class _Path:
             return point.shift(delta)
         return self.landscape.at(now.weights + delta).answer - point.answer
 
-    def _sizes(self, answer: np.ndarray, weights: np.ndarray) -> list[Any]:
-        """Lengths of an answer, and of the layers where they are part of it."""
-        layers = [] if self.theory.kind == "limit" else self.landscape.layers(weights)
-        return [*self.landscape.lengths(answer), *map(np.linalg.norm, layers)]
+    def _layer_sizes(self, weights: np.ndarray) -> list[Any]:
+        """Lengths of the layers, where they are part of the answer."""
+        return [] if self.theory.kind == "limit" else [np.linalg.norm(part) for part in self.landscape.layers(weights)]
 
 
 @functools.partial(jax.jit, static_argnames=("theory", "answer"))

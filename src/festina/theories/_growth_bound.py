@@ -15,13 +15,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from .. import _objective
 from .._precision import in_double
 from .._setup import Setup
 from ..nets import DeepLinear
 from ._certificate import EPS, RESOLVED, time_grid
 from ._constants import constants_of
-from ._landscape import LEARNED, Landscape
+from ._landscape import Landscape
 from .base import Assumption, Theory
 
 TIMES = 64
@@ -56,11 +55,10 @@ def growth_bound(theory: Theory, setup: Setup, seed: int, measured: Sequence[Ass
 
 def _share_of_loss(setup: Setup, weights: Sequence[Any]) -> float:
     """How many times more an error of the map is of the loss: the nearer to the target, the more."""
-    bound = setup.bound()
-    landscape = Landscape(bound.net, in_double(_objective.evidence)(bound.net, bound.task), weights)
-    begun = in_double(lambda net, weights: net.map(weights))(bound.net, tuple(weights))
-    first, silent = landscape.loss(begun), landscape.least_loss / LEARNED
-    return float(1 + 2 * np.sqrt(silent / max(first, landscape.least_loss))) if silent > 0 else 1.0
+    landscape = Landscape.of(setup, weights)
+    begun = in_double(lambda net, weights: net.map(weights))(landscape.net, tuple(weights))
+    *_, loss = landscape.sizes(begun)
+    return float(1 + 2 * np.sqrt(landscape.silent_loss / loss)) if loss > 0 else 1.0
 
 
 def _bound(begun: float, size: float, answer: float, exponent: float) -> float:

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _objective
-from .._setup import Net, Weights
+from .._precision import in_double
+from .._setup import Net, Setup, Weights
 from ..nets import DeepLinear
 from ._stiff import Rates, extreme_rates
 
@@ -25,7 +26,6 @@ class Landscape:
     """The loss of a net on a task, as a function of all its weights in a row."""
 
     def __init__(self, net: Net, seen: Any, weights: Weights, unexplained: Any = 0.0):
-        # Inputs that almost never vary leave a part of Σʸˣ, of the size of rounding, that no map explains.
         self.net, self.seen, self.unexplained = net, seen, unexplained
         # Where JAX computes, numbers that stay are handed over once; as copies, which it has not met in float32.
         handed = lambda leaf: jnp.array(np.copy(leaf))  # noqa: E731
@@ -33,6 +33,15 @@ class Landscape:
         leaves, self.structure = jax.tree.flatten(weights)
         self.shapes = [np.shape(leaf) for leaf in leaves]
         self.ends = np.cumsum([int(np.prod(shape)) for shape in self.shapes])
+
+    @classmethod
+    def of(cls, setup: Setup, weights: Weights) -> Landscape:
+        """That of a setup, as it is trained by the flow."""
+        bound = setup.bound()
+        net, task = bound.net, bound.task
+        # Inputs that almost never vary leave a part of Σʸˣ, of the size of rounding, that no map explains.
+        unexplained = np.asarray(task.cov_yx) - np.asarray(task.target()) @ np.asarray(task.cov_x)
+        return cls(net, in_double(_objective.evidence)(net, task), weights, unexplained)
 
     @property
     def size(self) -> int:
@@ -63,10 +72,18 @@ class Landscape:
         return 0.5 * np.sum((answer - self.seen.y) ** 2, axis=(-1, -2)) / len(self.seen.y)
 
     @functools.cached_property
-    def least_loss(self) -> float:
-        """A loss below it has been learned, and is nothing to be relative to."""
+    def silent_loss(self) -> float:
+        """The loss of a network whose output is 0."""
         answer = self.seen.target if isinstance(self.seen, _objective.Moments) else self.seen.y
-        return LEARNED * float(self.loss(np.zeros_like(answer)))
+        return float(self.loss(np.zeros_like(answer)))
+
+    def sizes(self, answer: Any) -> list[Any]:
+        """What the parts of an answer are compared with: its lengths, and its loss until it has been learned."""
+        return [*self.lengths(answer), np.maximum(self.loss(answer), LEARNED * self.silent_loss)]
+
+    def changes(self, answer: Any, missed: Any) -> list[Any]:
+        """How much the same parts change if `missed` is added to the answer."""
+        return [*self.lengths(missed), np.abs(self.loss(answer + missed) - self.loss(answer))]
 
     def _power(self, matrix: Any) -> Any:
         return np.sum((matrix @ self.seen.cov_x) * matrix, axis=(-1, -2))

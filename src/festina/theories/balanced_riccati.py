@@ -36,7 +36,7 @@ import numpy as np
 
 from .. import _checks, _riccati
 from .._balance import balance
-from .._errors import BadInput, NoTheory
+from .._errors import NoTheory
 from .._linalg import NOTHING, Modes
 from .._noun import is_traced, noun, real_array, whole
 from .._precision import in_double
@@ -211,14 +211,12 @@ def family(
     import xarray
 
     _checks.instance(task, "task", Task, "build one with festina.tasks, such as tasks.regression()")
-    axes = {"lam": lam, "scale": scale}
-    lams, scales = (np.atleast_1d(real_array(value, name, ndim=(0, 1))) for name, value in axes.items())
-    for name, values in (("lam", lams), ("scale", scales)):
-        if np.max(np.abs(values), initial=0.0) > _checks.LARGEST:
-            do = f"give {name} in other units"
-            raise BadInput(f"{name} = {values[np.argmax(np.abs(values))]:g}", f"|{name}| <= {_checks.LARGEST:g}", do)
-        if not len(values):
-            raise BadInput(f"{name} is empty", "one number or more", f"give {name}=0.1 or a list")
+    lams, scales = (
+        np.atleast_1d(
+            _checks.matching({name: real_array(value, name, ndim=(0, 1))}, within=(0.0, _checks.LARGEST))[name]
+        )
+        for name, value in (("lam", lam), ("scale", scale))
+    )
     names = _checks.names((observe,) if isinstance(observe, str) else observe, "observe")
     for name in names:
         _checks.choice(name, "observable of a family", FAMILY)
