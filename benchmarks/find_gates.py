@@ -40,7 +40,7 @@ def inertia(patterns: np.ndarray, centroids: Any) -> float:
 
 def festina() -> Call:
     import festina as fs
-    from festina._spec import to_spec
+    from festina._setup.spec import to_spec
 
     setup = fs.Setup(
         fs.tasks.contextual(), fs.nets.MLP(UNITS), fs.inits.SmallRandom(1.0), fs.rules.GradientDescent(0.1),

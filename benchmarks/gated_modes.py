@@ -29,7 +29,7 @@ def festina(precision: str) -> Call:
     import festina as fs
 
     work = setup(task(), SUBSETS, RECORDS, precision)
-    bound = work.bound()
+    bound = work.lifted()
     sizes = [bound.net.plan.graph.size[node] for node, _ in bound.net.plan.blocks]  # each is of one pathway
     cuts = np.cumsum(sizes)[:-1]
 

@@ -31,15 +31,15 @@ def data() -> tuple[np.ndarray, Weights, Weights]:
 def by_traces() -> Call:
     import jax
 
-    from festina import _kernel
-    from festina._precision import in_double
+    from festina._formulas import tangent_kernel
+    from festina._foundation.precision import in_double
 
     x, before, after = data()
 
     @in_double
     @jax.jit
     def distance(x, before, after):
-        return _kernel.distance(_kernel.tangent(before), _kernel.tangent(after), x.T @ x / len(x))
+        return tangent_kernel.distance(tangent_kernel.tangent(before), tangent_kernel.tangent(after), x.T @ x / len(x))
 
     return lambda: [distance(x, before, after)]
 

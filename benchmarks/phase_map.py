@@ -64,17 +64,19 @@ def exact() -> Call:
     import jax
     import jax.numpy as jnp
 
-    from festina import _kernel, _riccati
-    from festina._precision import in_double
+    from festina._formulas import balanced_flow, tangent_kernel
+    from festina._foundation.precision import in_double
 
     @in_double
     @jax.jit
     def distances(matrix, lams, scales, time):
         def one(lam, scale):
             start = draw(lam, scale)
-            flow = _riccati.flow(matrix, start, lam)
-            first, last = _riccati.weights(flow, _riccati.states(flow, time[None])[0])
-            return _kernel.distance(_kernel.tangent(start), _kernel.tangent((first, last)), jnp.eye(2))
+            flow = balanced_flow.flow(matrix, start, lam)
+            first, last = balanced_flow.weights(flow, balanced_flow.states(flow, time[None])[0])
+            return tangent_kernel.distance(
+                tangent_kernel.tangent(start), tangent_kernel.tangent((first, last)), jnp.eye(2)
+            )
 
         return jax.vmap(one)(lams, scales)
 
@@ -148,7 +150,7 @@ def moved(begun_first: np.ndarray, begun_last: np.ndarray, first: np.ndarray, la
 def write_start(folder: Path) -> str:
     import jax
 
-    from festina._precision import in_double
+    from festina._foundation.precision import in_double
 
     first, last = in_double(jax.vmap(draw))(*cells())
     path = folder / "phase-map.npz"

@@ -41,14 +41,14 @@ def closed_form() -> Call:
     import jax
     import jax.numpy as jnp
 
-    from festina import _riccati
-    from festina._precision import in_double
+    from festina._formulas import balanced_flow
+    from festina._foundation.precision import in_double
 
     @in_double
     @jax.jit
     def losses(target, weights, lam, times):
-        flow = _riccati.flow(target, weights, lam)
-        first, last = _riccati.factors(flow, _riccati.states(flow, times))
+        flow = balanced_flow.flow(target, weights, lam)
+        first, last = balanced_flow.factors(flow, balanced_flow.states(flow, times))
         missing = jnp.swapaxes(last, -1, -2) @ first - jnp.diag(flow.singular_values)
         return 0.5 * jnp.sum(missing**2, axis=(-1, -2))
 

@@ -38,11 +38,12 @@ def trajectory() -> Call:
 def closed_form() -> Call:
     import jax
 
-    from festina import _two_point
-    from festina._precision import in_double
+    from festina._formulas.two_points import flow
+    from festina._formulas.two_points.pair import Pair, Start
+    from festina._foundation.precision import in_double
 
     given = np.array(list(numbers().values()))  # one array: each argument of its own costs microseconds
-    curves = in_double(jax.jit(lambda times, given: _two_point.states(times, *given)))
+    curves = in_double(jax.jit(lambda times, given: flow.states(times, Start(*given[:3]), Pair(*given[3:]))))
     return lambda: [curves(TIMES, given).distance[SEEN]]
 
 

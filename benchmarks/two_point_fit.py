@@ -31,7 +31,7 @@ def record() -> np.ndarray:
 
 
 def closed_form() -> Call:
-    from festina._fit import fit_two_point
+    from festina._verbs.fit.two_points import fit_two_point
 
     curves = record()
     return lambda: list(fit_two_point(TIMES, *curves, X, Y).rates)

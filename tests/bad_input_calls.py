@@ -164,7 +164,7 @@ def law():
 
 def of_theory(name, method):
     member = getattr(theories, name)
-    if method == "turned":
+    if method == "example_at":
         return getattr(member(), method), dict(value=member.approach.values[0])
     return getattr(member(), method), dict(setup=example(name), seed=0)
 
@@ -246,7 +246,7 @@ CALLS = {
     "balance": call(fs.balance, weights=[np.eye(2), np.eye(2)]),
     "compare": lambda: (fs.compare, dict(theory=solved(), trained=trained())),
     "covering": lambda: (fs.covering, dict(setup=setup(), seed=0)),
-    "fit": lambda: (fs.fit, dict(theory="TwoPoint", trajectory=probed(), layer="hidden", pair=0)),
+    "fit": lambda: (fs.fit, dict(theory="TwoPoint", trajectory=probed(), layer="hidden", pair=0, free_gap=False)),
     "gates.Found": lambda: (
         gates.Found,
         {
@@ -419,10 +419,6 @@ CALLS = {
     "theories.disjoint_pathways.time_to_loss": formula(
         "disjoint_pathways", "time_to_loss", singular_value=1.0, target=1.0, start=0.01, fraction=0.1
     ),
-    "theories.frozen_kernel.fastest_rate": lambda: (
-        theories.frozen_kernel.fastest_rate,
-        dict(setup=example("FrozenKernel"), seed=0),
-    ),
     "theories.small_random_modes.effective_starts": lambda: (
         theories.small_random_modes.effective_starts,
         dict(modes=task().modes(), weights=setup().weights(0)),
@@ -470,7 +466,7 @@ CALLS["nets.DeepLinear.map"] = lambda: (nets.DeepLinear(3).map, dict(weights=wei
 
 for _name in theories.__all__:
     if _name not in ("Assumption", "Limit", "Reduction", "Theory"):
-        for _method in ("assumptions", "constants", "remarks", "turned"):
+        for _method in ("assumptions", "constants", "remarks", "example_at"):
             CALLS[f"theories.{_name}.{_method}"] = functools.partial(of_theory, _name, _method)
 
 
@@ -521,7 +517,7 @@ EITHER: dict = {
     ("Covering.__getitem__", "index"): ("theory",),
     ("Experiment.named", "name"): ("experiment",),
     ("Experiment.with_parameters", "changes"): ("parameter",),
-    ("theories.FrozenKernel.turned", "value"): ("first",),  # the strength of the first layer, which the value decides
+    ("theories.FrozenKernel.example_at", "value"): ("first",),  # the strength of the first layer
     ("Experiment.parameters", "quick"): ("preset",),
     ("Report.load", "folder"): ("report.json",),
     ("Trajectory.__getitem__", "name"): ("observable",),
@@ -532,8 +528,8 @@ EITHER: dict = {
     ("nets.Gated", "outputs"): ("output node",),
     ("probe.JaxProbe.step", "params"): ("layer", "outputs"),
     ("race", "candidates"): ("candidate",),
-    ("theories.ContextRace.turned", "value"): ("until",),  # which the value decides
-    ("theories.SmallRandomModes.turned", "value"): ("until",),
+    ("theories.ContextRace.example_at", "value"): ("until",),  # which the value decides
+    ("theories.SmallRandomModes.example_at", "value"): ("until",),
     ("run", "name"): ("experiment",),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 from pathlib import Path
@@ -10,16 +11,28 @@ from pathlib import Path
 # Set before JAX starts: workers then compile each function once between them.
 CACHE = Path(__file__).parents[1] / ".pytest_cache" / "jax"
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import jax  # noqa: E402
 from jaxtyping import install_import_hook  # noqa: E402
 
+# Of a long list beartype checks one entry, drawn at random: not from the generator whose state the probe must keep.
+of_python, random.getrandbits = random.getrandbits, random.Random(0).getrandbits
+import beartype  # noqa: E402
+
+beartype.beartype(lambda entries: None)  # it takes the generator at its first use
+random.getrandbits = of_python
+
 # On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
-NUMERICS = ["_chain", "_linalg", "_objective", "_observables", "_integrate", "_run"]
+# Rooms and modules whose annotations are checked; a room is added once all its annotations are true.
+NUMERICS = ["_formulas.modes", "_formulas.mode_at_depth", "_formulas.integration", "_setup.loss", "_training.loop"]
+# All but saddles, whose annotations say what users should hand in, and not what they do.
+OBSERVABLES = "axes base compared_points distances lacking layers loss maps paths request sequences units weights"
+NUMERICS += [f"observables.{name}" for name in OBSERVABLES.split()]
 install_import_hook([f"festina.{name}" for name in NUMERICS], "beartype.beartype")
 
 import hypothesis  # noqa: E402
@@ -34,7 +47,24 @@ def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="also run full-size reproductions")
 
 
+# What the tests of a file are about; every other file holds laws and truths of the library.
+KINDS = {
+    "experiments": {"test_experiments"},
+    "processes": {"test_browser", "test_cli", "test_interrupts", "test_reproduce", "test_site", "test_surroundings"},
+    "house": {"test_docs", "test_house", "test_page", "test_bad_input"},
+}
+# Files that take longest begin first, so that no worker waits for the last of them.
+LONGEST: tuple[str, ...] = ()
+
+
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        file = item.path.stem
+        kind = next((kind for kind, files in KINDS.items() if file in files), "laws")
+        item.add_marker(getattr(pytest.mark, kind))
+        item.add_marker(pytest.mark.xdist_group(_group(item, file)))
+    rank = {file: number for number, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
     if not config.getoption("--slow"):
         wait = pytest.mark.skip(reason="full-size reproduction; run with --slow")
         for item in items:
@@ -49,11 +79,21 @@ def double():
         yield
 
 
-@pytest.fixture(autouse=True)
+def _group(item, file):
+    """Tests that share compiled programs run in one worker: those of a file, of one experiment, of one theory."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if file == "test_experiments" and "name" in parameters:
+        return parameters["name"]
+    if file == "test_theories" and "theory" in parameters:
+        return type(parameters["theory"]).__name__
+    return file
+
+
+@pytest.fixture(autouse=True, scope="module")
 def room_for_compiled_programs():
     """A worker compiles thousands of programs, and would be ended at the system's limit on memory maps."""
     yield
-    from festina._compiled import make_room
+    from festina._foundation.program_memory import make_room
 
     make_room()
 

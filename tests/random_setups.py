@@ -86,7 +86,7 @@ def aligned(rng):
     variances = 10 ** rng.uniform(-0.7, 0.7, size=3)
     task, left, right = task_of(rng, values, variances, miss=defect(rng) * (rng.random() < 0.3))
     strengths = 10 ** rng.uniform(-5, 0.3) * 10 ** rng.uniform(-0.5, 0.5, size=3) * np.ones((depth, 1))
-    if rng.random() < 0.5:  # layers of their own strengths
+    if rng.random() < 0.5:  # layers of different strengths
         strengths = strengths * 10 ** rng.uniform(-1, 1, size=(depth, 3)) ** (rng.random() < 0.7)
     strengths = strengths * np.where(rng.random((depth, 3)) < 0.1, -1, 1) * (rng.random(3) > 0.07)
     bases = [right, *(orthogonal(rng, width, 3) for width in DEPTHS[depth]), left]
@@ -144,10 +144,10 @@ def two_points(rng):
     x = np.stack([-half, half]) + defect(rng) * (rng.random() < 0.3) * rng.normal(size=D_IN)
     task = fs.tasks.from_arrays(x, np.stack([mean - target, mean + target]))
     hidden = 10 ** rng.uniform(-4, 0) * rng.normal(size=4)
-    turned = target * rng.choice([-1, 1]) + off * (rng.random() < 0.7)
+    decoder = target * rng.choice([-1, 1]) + off * (rng.random() < 0.7)
     weights = [
         np.outer(hidden, half) / (half @ half),
-        10 ** rng.uniform(-3, 0) * np.outer(turned, hidden) / (hidden @ hidden),
+        10 ** rng.uniform(-3, 0) * np.outer(decoder, hidden) / (hidden @ hidden),
     ]
     return _setup(rng, task, (4,), shaken(rng, weights), 10 * np.array([half @ half * np.linalg.norm(target)]))
 
@@ -203,7 +203,7 @@ def stepped(rng, setup):
     return setup.replace(rule=fs.rules.GradientDescent(lr))
 
 
-def descended(rng):
+def by_descent(rng):
     return stepped(rng, [aligned, balanced, small_random, lazy][rng.integers(4)](rng))
 
 
@@ -236,8 +236,8 @@ def gated(rng):
     net = fs.nets.Gated.pathways([{"on": {"item": items}, "width": 3} for items in cuts])
     task = fs.tasks.xor(float(rng.uniform(0.2, 2.0)))
     strengths = 10 ** rng.uniform(-4, 0) * np.where(rng.random(2 * len(cuts)) < 0.2, -1.0, 1.0)
-    begun = fs.Setup(task, net, fs.inits.Decoupled(strengths), until=10 ** rng.uniform(0.5, 2.3), points=15)
-    return begun.replace(init=fs.inits.Given(shaken(rng, [np.asarray(w) for w in begun.weights(0)])))
+    along_modes = fs.Setup(task, net, fs.inits.Decoupled(strengths), until=10 ** rng.uniform(0.5, 2.3), points=15)
+    return along_modes.replace(init=fs.inits.Given(shaken(rng, [np.asarray(w) for w in along_modes.weights(0)])))
 
 
 def shared_edges(rng):
@@ -245,8 +245,8 @@ def shared_edges(rng):
     task = fs.tasks.routing(domains=3, trained=2, levels=tuple(np.sort(rng.uniform(0.5, 3.0, size=2))[::-1]))
     net = fs.nets.Gated.routing(3, 3, 2, items=2, features=3, hidden=4)
     strengths = 10 ** rng.uniform(-3, 0) * np.where(rng.random(len(net.edges)) < 0.1, -1.0, 1.0)
-    begun = fs.Setup(task, net, fs.inits.Decoupled(strengths), until=10 ** rng.uniform(0, 1.7), points=15)
-    return begun.replace(init=fs.inits.Given(shaken(rng, [np.asarray(w) for w in begun.weights(0)])))
+    along_modes = fs.Setup(task, net, fs.inits.Decoupled(strengths), until=10 ** rng.uniform(0, 1.7), points=15)
+    return along_modes.replace(init=fs.inits.Given(shaken(rng, [np.asarray(w) for w in along_modes.weights(0)])))
 
 
 def tiny_gated(rng):
@@ -305,26 +305,30 @@ def flow(setup, rtol):
             slopes.append(functools.reduce(lambda slope, w: slope @ w.T, layers[:k], slope).ravel())
         return np.concatenate(slopes)
 
-    times, begun = np.asarray(setup.times), np.concatenate([w.ravel() for w in weights])
-    if np.abs(begun).max() > HUGE:
+    times, start = np.asarray(setup.times), np.concatenate([w.ravel() for w in weights])
+    if np.abs(start).max() > HUGE:
         return _flow_of_changes(weights, cov_yx, cov_x, times, rtol)
-    atol = rtol * 1e-6 * np.abs(begun).max()
+    atol = rtol * 1e-6 * np.abs(start).max()
     sizes = [2 * np.linalg.norm(cov_yx @ np.linalg.pinv(cov_x), 2), *(np.linalg.norm(w, 2) ** 2 for w in weights)]
     fastest = np.linalg.norm(cov_x, 2) * max(sizes)
     method = "LSODA" if fastest * times[-1] > STIFF else "DOP853"
     with np.errstate(all="ignore"):  # of steps that are tried and not taken
-        found = solve_ivp(field, (0, times[-1]), begun, method=method, t_eval=times, rtol=rtol, atol=atol)
-    assert found.success, found.message
-    return np.stack([product(split(flat)) for flat in found.y.T])
+        solution = solve_ivp(field, (0, times[-1]), start, method=method, t_eval=times, rtol=rtol, atol=atol)
+    assert solution.success, solution.message
+    return np.stack([product(split(flat)) for flat in solution.y.T])
 
 
 def _flow_of_changes(weights, cov_yx, cov_x, times, rtol):
     """The same of two layers, in what changes of each, so that no digit is lost where large layers cancel."""
     first, last = weights
     long = np.longdouble
-    begun = np.array((last.astype(long)[:, :, None] * first.astype(long)[None]).sum(axis=1), float)
-    split = lambda flat: (flat[: first.size].reshape(first.shape), flat[first.size :].reshape(last.shape))  # noqa: E731
-    product = lambda low, high: begun + last @ low + high @ first + high @ low  # noqa: E731
+    at_first = np.array((last.astype(long)[:, :, None] * first.astype(long)[None]).sum(axis=1), float)
+
+    def split(flat):
+        return flat[: first.size].reshape(first.shape), flat[first.size :].reshape(last.shape)
+
+    def product(low, high):
+        return at_first + last @ low + high @ first + high @ low
 
     def field(_, flat):
         low, high = split(flat)
@@ -335,9 +339,9 @@ def _flow_of_changes(weights, cov_yx, cov_x, times, rtol):
     target = np.abs(cov_yx @ np.linalg.pinv(cov_x)).max()
     atol = rtol * 1e-3 * target / max(np.abs(first).max(), np.abs(last).max())
     with np.errstate(all="ignore"):  # of steps that are tried and not taken
-        found = solve_ivp(field, (0, times[-1]), start, method="DOP853", t_eval=times, rtol=rtol, atol=atol)
-    assert found.success, found.message
-    return np.stack([product(*split(flat)) for flat in found.y.T])
+        solution = solve_ivp(field, (0, times[-1]), start, method="DOP853", t_eval=times, rtol=rtol, atol=atol)
+    assert solution.success, solution.message
+    return np.stack([product(*split(flat)) for flat in solution.y.T])
 
 
 def losses(task, maps):
@@ -351,8 +355,8 @@ def losses(task, maps):
 def relative_loss_error(task, answer, true):
     """The largest difference of losses, relative to the largest; one below a millionth of a silent net's is learned."""
     silent = losses(task, np.zeros_like(true[:1]))[0]
-    said, trained = losses(task, answer), losses(task, true)
-    return float(np.max(np.abs(said - trained)) / max(np.max(trained), 1e-6 * silent))
+    answered, trained = losses(task, answer), losses(task, true)
+    return float(np.max(np.abs(answered - trained)) / max(np.max(trained), 1e-6 * silent))
 
 
 def relative_error(answer, true):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import festina as fs
+from festina._verbs.covering import coverage
 from festina.theories.aligned_modes import mode, time_to
 
 D_IN, D_OUT, WIDTH = 4, 3, 5
@@ -83,7 +84,7 @@ def test_it_is_the_gradient_flow_of_the_weights(depth, seed, start, signs):
     setup = fs.Setup(task, fs.nets.DeepLinear((WIDTH,) * (depth - 1)), fs.inits.Given(weights), times=times)
     predicted = fs.solve(setup, "AlignedModes")
     true = integrated(task, weights, times)
-    # Modes decaying towards the saddle amplify the integrator's own rounding off the modes.
+    # Modes decaying towards the saddle amplify the integrator's rounding off the modes.
     np.testing.assert_allclose(predicted["map"], true, atol=1e-7 * np.abs(true).max())
 
 
@@ -153,9 +154,9 @@ def test_a_large_variance_does_not_hide_small_inputs_that_share_no_modes():
 def test_assumptions_do_not_depend_on_units(scale, size):
     task = fs.tasks.from_moments(size * np.diag([1.0, 0.5]), size * np.eye(2))
     setup = fs.Setup(task, fs.nets.DeepLinear(3), fs.inits.Aligned(scale), until=1.0)
-    assert fs.covering(setup)["AlignedModes"].holds
+    assert coverage(setup, "AlignedModes").holds
     bent = [w + 0.01 * np.sqrt(scale) * np.random.default_rng(0).normal(size=w.shape) for w in setup.weights(0)]
-    assert not fs.covering(setup.replace(init=fs.inits.Given(bent)))["AlignedModes"].holds
+    assert not coverage(setup.replace(init=fs.inits.Given(bent)), "AlignedModes").holds
 
 
 def test_a_mode_far_below_the_others_is_still_learned():
@@ -182,7 +183,7 @@ def test_the_loss_counts_what_no_linear_map_can_explain():
 
 
 class TestMode:
-    """The functions that a user calls on their own numbers."""
+    """The functions that a user calls on plain numbers."""
 
     def test_shapes_are_times_first(self):
         times = np.linspace(0, 3, 7)

@@ -186,10 +186,8 @@ def test_dropout_draws_anew_at_every_step_and_for_every_seed():
     probes = fs.tasks.from_arrays(np.eye(40), np.zeros((40, 1)))
 
     def weights(seed, steps):
-        from festina._simulate import train
-
-        _, after = train(setup.replace(times=[steps * lr]), ("loss",), seeds=(seed,), progress=False)
-        return np.asarray(net.apply(jax.tree.map(lambda w: w[0], after.weights), probes.x))[:, 0]
+        trained = fs.simulate(setup.replace(times=[steps * lr]), [seed], "loss")
+        return np.asarray(net.apply(jax.tree.map(lambda w: w[0], trained.weights), probes.x))[:, 0]
 
     first, second, other = weights(0, 1), weights(0, 2), weights(1, 1)
     moved = first != 0

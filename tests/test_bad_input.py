@@ -34,9 +34,22 @@ KINDS = ("tasks", "nets", "inits", "rules", "theories", "gates", "probe")
 # between it and a theory, net, init or rule (docs/extend.md). Their arguments are traced arrays.
 CONTRACT = {
     "Theory": {"start", "field", "states", "weights", "path", "turning", "fastest_growth", "costly", "times_together"},
-    "Net": {"fits", "bound", "layer", "thinned", "through", "representations", "gates", "columns"},
+    "Net": {
+        "fits",
+        "lifted",
+        "layer",
+        "thinned",
+        "through",
+        "representations",
+        "gates",
+        "columns",
+        "apply_in_training",
+        "maps_by_rank",
+        "where",
+    },
     "Init": {"draw"},
-    "Rule": {"start", "step", "steps", "on_clock"},
+    "Rule": {"start", "step", "steps", "time_of_steps", "on_clock", "absolute_tolerance"},
+    "Setup": {"stage"},
 }
 
 
@@ -120,6 +133,8 @@ def _methods(cls):
             continue
         if name == "map" and not cls.linear:
             continue  # a net that is no map says so
+        if name in ("moments", "closed_edges", "draw") and not getattr(cls, "has_paths", True):
+            continue  # and so does one without paths
         if len(inspect.signature(inner).parameters) > (not isinstance(member, staticmethod)):
             yield name
 
@@ -154,11 +169,10 @@ def public_callables():
 
 
 def _own(function, module):
-    # Formulas of two points are written in private modules, and public where they are checked.
-    return function.__module__ == module.__name__ or (
-        module.__name__.endswith("theories.two_point") and hasattr(function, "__wrapped__")
-        and function.__module__ in ("festina._two_point", "festina._rotation")
-    )  # fmt: skip
+    # Formulas of two points are written in a private module, and public as those of their theory.
+    of_two_points = module.__name__ == "festina.theories.two_point"
+    rooms = ("festina._formulas.two_points.functions", "festina._formulas.two_points.ends") if of_two_points else ()
+    return function.__module__ in (module.__name__, *rooms)
 
 
 NAMES = sorted(set(public_callables()))

@@ -9,8 +9,8 @@ import subprocess
 
 import pytest
 
-from festina._page import render
-from festina._plot import new_figure, predicted, styled, trained
+from festina._figures.style import new_figure, predicted, styled, trained
+from festina._reporting.page.render import render
 from test_page import report
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from festina._chain import field, strength, time_to
+from festina._formulas.mode_at_depth import field, strength, time_to
 
 DEPTHS = (1, 2, 3, 4, 5, 10, 50, math.inf)
 SINGULAR_VALUES = (0.0, 1e-17, -1e-17, 1e-3, -1e-3, 1.0, -1.0, 5.0, -5.0)
@@ -26,7 +26,7 @@ BATCH = GRID.shape[1]
 
 every_depth = pytest.mark.parametrize("depth", DEPTHS)
 deep = pytest.mark.parametrize("depth", DEPTHS[2:])
-drawn = settings(max_examples=3, deadline=None, derandomize=True, database=None)
+few_examples = settings(max_examples=3, deadline=None, derandomize=True, database=None)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -130,21 +130,21 @@ def _explodes(multiple, s, v, start, depth):
 
 @every_depth
 @given(batch=cases)
-@drawn
+@few_examples
 def test_strength_matches_an_integrator(depth, batch):
     s, v, start, multiple = np.array(batch).T
     unit = 1 / (np.abs(s) / np.abs(start) + v) if depth == 1 else _natural_time(s, v, start, depth)
     t = multiple * unit
-    found = _strengths(depth, t, s, v, start)
+    answer = _strengths(depth, t, s, v, start)
     for index, case in enumerate(zip(multiple, s, v, start, strict=True)):
         if depth > 1 and _explodes(*case, depth):
-            assert found[index] == np.sign(start[index]) * np.inf
+            assert answer[index] == np.sign(start[index]) * np.inf
             continue
         expected = _integrate(t[index], *case[1:], depth)
         # The integrator's error is one of relative time: around an escape it is magnified.
         moved = abs(t[index] * _field(expected, s[index], v[index], depth))
         slack = 1e-9 * (abs(expected) if depth > 1 else abs(start[index])) + 1e-10 * moved
-        assert abs(found[index] - expected) <= slack, (case, found[index], expected)
+        assert abs(answer[index] - expected) <= slack, (case, answer[index], expected)
 
 
 def _quadrature_time(target, s, v, start, depth):
@@ -160,7 +160,7 @@ def _quadrature_time(target, s, v, start, depth):
 
 @pytest.mark.parametrize("depth", DEPTHS[1:])
 @given(batch=cases, fraction=st.floats(0.05, 0.95))
-@drawn
+@few_examples
 def test_time_to_matches_quadrature(depth, batch, fraction):
     s, v, start, multiple = np.array(batch).T
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -168,10 +168,10 @@ def test_time_to_matches_quadrature(depth, batch, fraction):
     end = np.where(np.isfinite(end), end, 1e6 * start)
     shift = np.minimum(multiple, 1.0) * fraction
     target = start * np.abs(end / start) ** shift
-    found = _times(depth, target, s, v, start)
+    answer = _times(depth, target, s, v, start)
     paths = zip(target, s, v, start, strict=True)
     expected = [_quadrature_time(*path, depth) for path in paths]
-    np.testing.assert_allclose(found, expected, rtol=3e-13)
+    np.testing.assert_allclose(answer, expected, rtol=3e-13)
 
 
 def _root_sum(target, s, v, start, depth):
@@ -344,8 +344,8 @@ def test_decay_to_the_saddle_is_algebraic(depth):
     """|a| falls as t^(-1/m), that is t^(-D/(D-2)), with a prefactor free of the start."""
     t = np.array([1e8, 1e9])
     c, m = _constants(depth)
-    found = _strengths(depth, t, 0.8, 1.0, -0.3)
-    np.testing.assert_allclose(-found, (m * c * 0.8 * t) ** (-1 / m), rtol=1e-6)
+    answer = _strengths(depth, t, 0.8, 1.0, -0.3)
+    np.testing.assert_allclose(-answer, (m * c * 0.8 * t) ** (-1 / m), rtol=1e-6)
 
 
 @deep
@@ -423,10 +423,10 @@ def test_a_short_step_is_an_euler_step(depth):
 
 def test_single_precision_is_kept():
     (t, s, v, start), expected, _ = _finite_on_grid(10, np.abs(_on_grid(10)[0]) > 1e-30)
-    found = strength(*(jnp.asarray(x, jnp.float32) for x in (t, s, v, start)), 10)
-    assert found.dtype == jnp.float32
+    answer = strength(*(jnp.asarray(x, jnp.float32) for x in (t, s, v, start)), 10)
+    assert answer.dtype == jnp.float32
     moved = t * np.abs(_field(expected, s, v, 10))
-    assert np.all(np.abs(found - expected) <= 1e-5 * (np.abs(expected) + moved))
+    assert np.all(np.abs(answer - expected) <= 1e-5 * (np.abs(expected) + moved))
     with jax.enable_x64(False):
         assert strength(1, 1, 1, 0.1, 3).dtype == jnp.float32
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import festina as fs
-from festina._contest import time_to
+from festina._formulas.curves import time_to_fraction
 
 GATINGS = {
     "linear": [{"item": [1, 2]}, {"item": [0, 3]}],
@@ -65,8 +65,8 @@ def test_residual_moments_are_those_of_least_squares_on_samples():
 
 def test_time_to_a_share_of_the_loss():
     times = np.linspace(0, 5, 11)
-    assert time_to(times, np.exp(-times), 0.3) == pytest.approx(-np.log(0.3), rel=1e-12)
-    assert time_to(times, 1 + 0 * times, 0.3) == np.inf
+    assert time_to_fraction(times, np.exp(-times), 0.3) == pytest.approx(-np.log(0.3), rel=1e-12)
+    assert time_to_fraction(times, 1 + 0 * times, 0.3) == np.inf
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 
 import festina as fs
 from festina.tasks.hierarchy import hierarchy_block
-from festina.theories._context_pathways import read_race
+from festina.theories._context_pathways import read_pathways
 from festina.theories.context_race import (
     ContextRace,
     gate_overlap,
@@ -67,11 +67,11 @@ def test_values_of_item_modes_are_those_of_the_moments(contexts, size, items):
     np.testing.assert_allclose(x.T @ (gate[:, None] * x) / count, mode.variance * np.eye(items), atol=1e-15)
     raw = np.linalg.svd((gate[:, None] * task.y).T @ x / count, compute_uv=False)
     np.testing.assert_allclose(raw[1:items], mode.raw, atol=1e-14)
-    found = task.modes()
+    modes = task.modes()
     for value in mode.common:
-        near = np.abs(found.singular_values - value) < 1e-12
+        near = np.abs(modes.singular_values - value) < 1e-12
         assert near.any()
-        np.testing.assert_allclose(found.variances[near], mode.common_variance, atol=1e-12)
+        np.testing.assert_allclose(modes.variances[near], mode.common_variance, atol=1e-12)
 
 
 @every_size
@@ -100,8 +100,8 @@ def test_printed_overlaps_of_outputs_are_wrong_beyond_three_contexts():
     np.testing.assert_allclose([gate_overlap(contexts, 1) for contexts in (3, 4, 5)], 1)
 
 
-def pure_residual(contexts, begun):
-    """Leave-one-out pathways alone on the rest of the target, each along its own modes: (setup, tree values)."""
+def pure_residual(contexts, start):
+    """Leave-one-out pathways alone on the rest of the target, each along its modes: (setup, tree values)."""
     items = 4
     task = fs.tasks.contextual(items, contexts, "hierarchy")
     rest = residual(task)
@@ -113,23 +113,23 @@ def pure_residual(contexts, begun):
     for path, cov in zip(moments.paths, moments.cov_yx, strict=True):
         left = cov @ right
         left /= np.linalg.norm(left, axis=0)
-        weights[path.edges[0]], weights[path.edges[1]] = math.sqrt(begun) * right.T, math.sqrt(begun) * left
+        weights[path.edges[0]], weights[path.edges[1]] = math.sqrt(start) * right.T, math.sqrt(start) * left
     values = np.linalg.svd(hierarchy_block(items), compute_uv=False)[1:]
     return fs.Setup(task, net, fs.inits.Given(weights), until=150.0, points=61), values
 
 
 @pytest.mark.parametrize("contexts", [3, 4, 5])
 def test_the_strength_of_leave_one_out_pathways_is_the_corrected_form_and_not_the_printed_one(contexts):
-    setup, values = pure_residual(contexts, begun := 1e-2)
+    setup, values = pure_residual(contexts, start := 1e-2)
     mode = item_mode(values, items=4, contexts=contexts, size=contexts - 1)
     times = setup.times
+    overlap = gate_overlap(contexts, contexts - 1)
     closed = residual_strength(
-        times[:, None], singular_value=mode.residual, variance=mode.variance,
-        overlap=gate_overlap(contexts, contexts - 1), start=begun,
-    )  # fmt: skip
+        times[:, None], singular_value=mode.residual, variance=mode.variance, overlap=overlap, start=start
+    )
     target = (contexts - 1) * mode.residual / mode.variance
     np.testing.assert_allclose(target, values * math.sqrt((contexts - 1) / contexts))
-    formula = target / (1 - (1 - target / begun) * np.exp(-2 * mode.residual * times[:, None]))
+    formula = target / (1 - (1 - target / start) * np.exp(-2 * mode.residual * times[:, None]))
     np.testing.assert_allclose(closed, formula, rtol=1e-12)
     errors = []
     for lr in (0.1, 0.05):
@@ -140,7 +140,7 @@ def test_the_strength_of_leave_one_out_pathways_is_the_corrected_form_and_not_th
     assert errors[1] < 0.01
     assert errors[0] / errors[1] == pytest.approx(2, abs=0.1)
     with np.errstate(over="ignore"):
-        rate = mode.residual / (mode.variance * begun)
+        rate = mode.residual / (mode.variance * start)
         printed = target / (1 - (1 - rate) * np.exp(2 * mode.residual * times[:, None]))
     assert np.all(np.abs(printed[-1]) < 1e-3 * target)
 
@@ -157,8 +157,8 @@ def test_turning_is_what_the_flow_through_the_transition_leaves(contexts, size):
         left = taken / (1 + np.exp(2 * t))
         return np.concatenate([rest * y1 + left * y2, rest * x, left * x])
 
-    begun = np.array([[1, 0], [rest / raw, -taken / raw], [taken / raw, rest / raw]])
-    end = solve_ivp(field, (-far, far), begun.ravel(), method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1].reshape(3, 2)
+    initial = np.array([[1, 0], [rest / raw, -taken / raw], [taken / raw, rest / raw]])
+    end = solve_ivp(field, (-far, far), initial.ravel(), method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1].reshape(3, 2)
     kept = (end[0] + end[1]) / 2 * np.exp(-rest * far)
     growing, joining = turning(contexts, size)
     assert growing == pytest.approx(kept[0] * np.exp(-raw * far), rel=1e-8)
@@ -172,10 +172,10 @@ def test_the_head_start_with_a_sudden_turn_is_that_of_the_reference():
     for contexts, expected in ((3, 8.5e3), (4, 7.2e4), (5, 3.0e5)):
         for size, ratio in ((contexts - 1, expected), (1, {3: 23, 4: 8, 5: 5}[contexts])):
             mode = item_mode(value, items=8, contexts=contexts, size=size)
-            begun = 100 * 7.14e-6**2 / 2
+            effective = 100 * 7.14e-6**2 / 2
             sudden = (1 + mode.residual / mode.raw) / 2
-            start = head_start(value, begun, begun, items=8, contexts=contexts, size=size)
-            assert start / begun * (sudden / turning(contexts, size)[0]) ** 2 == pytest.approx(ratio, rel=0.06)
+            start = head_start(value, effective, effective, items=8, contexts=contexts, size=size)
+            assert start / effective * (sudden / turning(contexts, size)[0]) ** 2 == pytest.approx(ratio, rel=0.06)
 
 
 def test_the_ranking_of_sizes():
@@ -244,7 +244,7 @@ def test_starts_can_be_given():
     np.testing.assert_allclose(again["loss"], fs.solve(setup, ContextRace)["loss"], rtol=1e-12)
     # Larger weights of the subsets are a larger start of them.
     weights = list(setup.weights(0))
-    for edges in read_race(setup.net, setup.task).subsets:
+    for edges in read_pathways(setup.net, setup.task).subsets:
         for e in edges:
             weights[e] = math.sqrt(10) * weights[e]
     ahead = fs.solve(setup, ContextRace(subset_start=10 * subset))
@@ -254,14 +254,17 @@ def test_starts_can_be_given():
     assert "error: measured" in ahead.provenance["note"]
     assert ahead.provenance["note"].endswith("subset_start as given, in the place of those of the weights")
     # The law of motion from these starts, integrated: B of the rest from its head start, π of the common pathway.
-    begun, own = np.array([3e-9, 2e-9, 5e-9, 1e-9]), 4e-9
-    given = fs.solve(setup, ContextRace(common_start=begun, subset_start=own))
-    constants = ContextRace(begun, own).constants(setup, 0)
+    common_starts, subset_start = np.array([3e-9, 2e-9, 5e-9, 1e-9]), 4e-9
+    given = fs.solve(setup, ContextRace(common_start=common_starts, subset_start=subset_start))
+    constants = ContextRace(common_starts, subset_start).constants(setup, 0)
     mode = item_mode(1.0, **shape)
     late = constants.common.singular_values.tolist().index(pytest.approx(mode.common))
-    first = [*begun, head_start(1.0, own, begun[late], **shape)]
+    first = [*common_starts, head_start(1.0, subset_start, common_starts[late], **shape)]
     rates, spread = constants.rates, constants.variances
-    law = lambda t, log: 2 * (rates - spread * np.exp(log))  # noqa: E731
+
+    def law(t, log):
+        return 2 * (rates - spread * np.exp(log))
+
     options = dict(method="DOP853", rtol=1e-12, atol=1e-12, t_eval=setup.times)
     grown = np.exp(solve_ivp(law, (0, setup.times[-1]), np.log(first), **options).y.T)
     np.testing.assert_allclose(given["common_modes"], grown[:, :-1], rtol=1e-8)

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shlex
-import shutil
-import subprocess
-import sys
-import types
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
 import festina as fs
-from festina import _report
+from festina import experiments
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -116,7 +110,7 @@ def test_every_test_that_the_docs_name_exists():
 
 
 def test_every_claim_that_the_errata_quote_exists():
-    written = (ROOT / "src" / "festina" / "experiments").glob("*.py")
+    written = (ROOT / "src" / "festina" / "experiments").rglob("*.py")
     source = "".join(path.read_text(encoding="utf-8") for path in written)
     quoted = re.findall(r'claim "([^"]+)"', (ROOT / "docs" / "errata.md").read_text(encoding="utf-8"))
     assert quoted
@@ -125,7 +119,7 @@ def test_every_claim_that_the_errata_quote_exists():
 
 
 def test_every_theory_is_on_the_pages_about_theories():
-    from festina._solve import members
+    from festina._verbs.covering import members
 
     for page in ("theories.md", "which-theory.md"):
         text = (ROOT / "docs" / page).read_text(encoding="utf-8")
@@ -133,9 +127,9 @@ def test_every_theory_is_on_the_pages_about_theories():
 
 
 def test_every_observable_is_on_the_page_about_observables():
-    from festina._observables import OBSERVABLES
-    from festina._sequence import FORGETTING
-    from festina._solve import members
+    from festina._setup.joined import FORGETTING
+    from festina._verbs.covering import members
+    from festina.observables import OBSERVABLES
 
     text = (ROOT / "docs" / "observables.md").read_text(encoding="utf-8")
     training, theories = text.split("\n## Of theories\n")
@@ -150,7 +144,7 @@ def test_every_observable_is_on_the_page_about_observables():
 
 def test_every_experiment_is_in_the_readme():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [name for name in _report.experiments.__all__ if f"`{name}`" not in text] == []
+    assert [name for name in experiments.__all__ if f"`{name}`" not in text] == []
 
 
 def test_the_readme_has_the_two_commands():
@@ -178,77 +172,6 @@ def test_its_festina_commands_parse(page):
                 context = command.make_context("festina", words[1:2], resilient_parsing=True)
                 name, chosen, _ = command.resolve_command(context, words[1:])
                 chosen.make_context(name, words[2:])
-
-
-def skeletons() -> dict[str, tuple[int, str]]:
-    """The files to copy in CONTRIBUTING.md, by the path in their first line."""
-    found = blocks(ROOT / "CONTRIBUTING.md", "python")
-    return {code.split("\n", 1)[0].removeprefix("# "): (line, code) for line, code in found}
-
-
-def grown(folder: str, monkeypatch) -> types.ModuleType:
-    """The skeleton of a folder, as the module that it is once it is copied."""
-    path = next(path for path in skeletons() if path.startswith(f"src/festina/{folder}/"))
-    line, code = skeletons()[path]
-    assert not (ROOT / path).exists()
-    name = f"festina.{folder}.{Path(path).stem}"
-    module = types.ModuleType(name)
-    module.__package__ = f"festina.{folder}"
-    monkeypatch.setitem(sys.modules, name, module)
-    execute(ROOT / "CONTRIBUTING.md", line, code, vars(module))
-    # The comment with the path stands in front of the docstring, which stays the first statement.
-    assert module.__doc__
-    return module
-
-
-def test_the_theory_to_copy_is_a_theory(monkeypatch):
-    theory = grown("theories", monkeypatch).TwoLayerModes()
-    setup = theory.example()
-    assert [a.name for a in theory.assumptions(setup, 0) if not a.holds] == []
-    known = fs.solve(setup, "AlignedModes")
-    for name, values in fs.solve(setup, theory).items():
-        np.testing.assert_allclose(values, known[name], atol=1e-12)
-    for broken in (fs.nets.DeepLinear((5, 5)), fs.nets.DeepLinear(())):
-        with pytest.raises(fs.NoTheory, match="two layers"):
-            fs.solve(setup.replace(net=broken), theory)
-    with pytest.raises(fs.NoTheory, match="positive start"):
-        fs.solve(setup.replace(init=fs.inits.Aligned(-0.1)), theory)
-
-
-def test_the_task_to_copy_is_a_task(monkeypatch):
-    module = grown("tasks", monkeypatch)
-    task = module.opposites(pairs=3)
-    np.testing.assert_allclose(task.modes().singular_values, task.stated_spectrum, rtol=1e-12)
-    np.testing.assert_allclose(task.y.T @ task.x / task.samples, task.cov_yx, rtol=1e-12)
-    assert task.recipe == ("opposites", '{"pairs": 3}')
-
-
-def test_the_experiment_to_copy_is_an_experiment(monkeypatch, tmp_path):
-    name = "larger_starts_learn_sooner"
-    module = grown("experiments", monkeypatch)
-    assert module.__name__ == f"festina.experiments.{name}"
-    monkeypatch.setattr(_report.experiments, "__all__", [name])
-    report = fs.run(name, quick=True, out=tmp_path)
-    assert report.as_expected, report
-    assert fs.Report.load(tmp_path).claims == report.claims
-
-
-def test_the_theory_from_outside_obeys_every_law_once_it_is_moved_in(tmp_path):
-    for path in ("src/festina", "tests/conftest.py", "tests/test_theories.py", "tools/listings.py", "pyproject.toml"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        copy = shutil.copytree if (ROOT / path).is_dir() else shutil.copy
-        copy(ROOT / path, tmp_path / path)
-    code = next(code for _, code in blocks(ROOT / "docs" / "extend.md", "python") if "class ShallowMap" in code)
-    (tmp_path / "src/festina/theories/shallow_map.py").write_text(code, encoding="utf-8")
-    subprocess.run([sys.executable, "tools/listings.py"], cwd=tmp_path, check=True, capture_output=True)
-    laws = shlex.split("-m pytest -q -p no:cacheprovider -k ShallowMap tests/test_theories.py")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
-    done = subprocess.run([sys.executable, *laws], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    ran = int(re.search(r"(\d+) passed", done.stdout)[1])
-    everyone = (ROOT / "tests/test_theories.py").read_text(encoding="utf-8")
-    # One law has five kinds of setups that a theory may have to refuse.
-    assert ran == len(re.findall(r"^@every_(?:theory|closed_form)", everyone, flags=re.MULTILINE)) + 4
 
 
 def test_the_citation_names_this_version():

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import inspect
 import json
 import re
+from pathlib import Path
 
-import numpy as np
 import pytest
 
 import festina as fs
-from festina import _references, experiments
-from festina._report import Experiment, digest
-from festina._report_files import FILES, is_done
-from festina._reproduce import reproduce
+from festina import experiments
+from festina._figures.style import picture_bytes, styled
+from festina._reporting import references
+from festina._reporting.experiment import Experiment
+from festina._reporting.report_files import FILES
+from festina._reporting.single import run_or_keep
 
 every_experiment = pytest.mark.parametrize("name", experiments.__all__)
 
 
-@pytest.fixture(scope="module")
-def quick(request, tmp_path_factory):
-    """Quick reports by name, each run once for all tests of this file."""
-    kept = {}
+@pytest.fixture(scope="session")
+def quick(tmp_path_factory, worker_id):
+    """Quick reports by name with their folders, each run once for all tests and workers of a session."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "quick"
 
+    @functools.cache
     def get(name):
-        if name not in kept:
-            folder = tmp_path_factory.mktemp(name)
-            kept[name] = (fs.run(name, quick=True, out=folder), folder)
-        return kept[name]
+        outcome = run_or_keep(name, quick=True, seed=0, out=shared, tell=print)
+        assert not outcome.error, outcome.error
+        return fs.Report.load(shared / name), shared / name
 
     return get
 
@@ -55,9 +60,8 @@ def test_the_report_is_whole_and_round_trips(name, quick):
         assert claim["expected"] or (claim["reason"] and claim["source"] == "paper")
     for spec in facts["setup"].values():
         fs.Setup.from_json(json.dumps(spec))
-    again = fs.Report.load(folder)
-    assert again.to_dict() == facts
-    assert again.experiment.module.claims(again.result) == list(report.claims)
+    assert report.to_dict() == facts
+    assert report.experiment.module.claims(report.result) == list(report.claims)
 
 
 @every_experiment
@@ -70,11 +74,11 @@ def test_its_data_is_read_by_attribute(name, quick):
 
 
 @every_experiment
-def test_the_figure_is_deterministic_and_drawn_from_the_saved_data(name, quick, tmp_path):
+def test_the_figure_is_deterministic_and_drawn_from_the_saved_data(name, quick):
     _, folder = quick(name)
     again = fs.Report.load(folder)
-    again.save(tmp_path)
-    assert (tmp_path / "figure.svg").read_text() == (folder / "figure.svg").read_text()
+    with styled():
+        assert picture_bytes(again.figure(), "svg") == (folder / "figure.svg").read_bytes()
 
 
 @every_experiment
@@ -82,13 +86,27 @@ def test_its_file_keeps_the_house_rules(name):
     experiment = Experiment.named(name)
     module = experiment.module
     assert experiment.finding.endswith(".")
-    assert "_" in name
-    assert set(module.REFERENCE) <= set(_references.entries())
+    assert len(name.split("_")) > 1, "a file is named by its finding, in words"
+    assert set(module.REFERENCE) <= set(references.entries())
     parameters = inspect.signature(module.run).parameters
     assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in parameters.values())
     assert "seed" in parameters
     assert set(module.QUICK) <= set(parameters)
-    assert not re.search(r"\b(solve|simulate)\(", inspect.getsource(module.figure))
+    drawing = [value for key, value in vars(module).items() if key == "figure" or key.startswith("_draw")]
+    for function in filter(inspect.isfunction, drawing):
+        assert not re.search(r"\b(solve|simulate|race|fit)\(", inspect.getsource(function)), function.__name__
+
+
+def test_ctrl_c_ends_a_whole_experiment():
+    """Half an experiment proves nothing: all training is that of the kit, or asks for an end by name."""
+    for path in Path(experiments.__file__).parent.rglob("*.py"):
+        if path.name == "training.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and any(name.name == "simulate" for name in node.names):
+                assert node.module in ("_kit.training", "training"), f"{path.name} trains past Ctrl-C"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "record":
+                assert "interrupt" in [word.arg for word in node.keywords], f"{path.name} records past Ctrl-C"
 
 
 @every_experiment
@@ -108,80 +126,6 @@ def test_other_seeds_and_parameters():
         fs.run("networks_learn_mode_by_mod")
 
 
-def tiny(monkeypatch, broken=()):
-    """Make runs instant: reproduce is about folders and pages here, not about science."""
-    import xarray
-
-    from festina._plot import new_figure
-    from festina._report import Claim, Result
-
-    calls = []
-    for name in experiments.__all__:
-        module = Experiment.named(name).module
-
-        def run(*, _name=name, seed=0, **parameters):
-            calls.append(_name)
-            if _name in broken:
-                raise RuntimeError("something broke")
-            return Result(xarray.Dataset({"a": ("time", np.arange(3.0))}))
-
-        monkeypatch.setattr(module, "run", run)
-        monkeypatch.setattr(module, "QUICK", {})
-        monkeypatch.setattr(module, "claims", lambda result: [Claim.at_most("a", 1.0, 2.0)])
-        monkeypatch.setattr(module, "figure", lambda result: new_figure()[0])
-        monkeypatch.setattr(Experiment, "parameters", lambda self, quick=False, preset=None: {})
-    return calls
-
-
-def test_reproduce_keeps_what_is_done_and_survives_a_failure(monkeypatch, tmp_path):
-    broken = experiments.__all__[0]
-    calls = tiny(monkeypatch, broken={broken})
-    first = reproduce((), quick=True, out=tmp_path)
-    assert list(first.failures) == [broken]
-    assert first.done == experiments.__all__[1:]
-    assert not first.as_expected
-    page = (tmp_path / "index.html").read_text()
-    assert "something broke" in page
-    assert experiments.__all__[1] in page
-
-    calls.clear()
-    tiny_again = tiny(monkeypatch)
-    second = reproduce((), quick=True, out=tmp_path)
-    assert tiny_again == [broken]
-    assert second.kept == experiments.__all__[1:]
-    assert second.as_expected
-
-
-def test_a_report_with_other_inputs_or_missing_files_is_run_again(monkeypatch, tmp_path):
-    calls = tiny(monkeypatch)
-    name = experiments.__all__[0]
-    reproduce([name], quick=True, out=tmp_path)
-    reproduce([name], quick=True, out=tmp_path, seed=1)
-    (tmp_path / name / "figure.png").unlink()
-    reproduce([name], quick=True, out=tmp_path, seed=1)
-    (tmp_path / name / "report.json").write_text("{ broken")
-    reproduce([name], quick=True, out=tmp_path, seed=1)
-    assert calls == [name] * 4
-    assert is_done(tmp_path / name, digest(name, {}, 1))
-
-
-def test_an_interrupted_save_leaves_the_report_that_was_there(monkeypatch, tmp_path):
-    calls = tiny(monkeypatch)
-    name = experiments.__all__[0]
-    reproduce([name], quick=True, out=tmp_path)
-    kept = fs.Report.load(tmp_path / name)
-
-    def interrupted(self):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fs.Report, "figure", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            kept.save(tmp_path / name)
-    reproduce([name], quick=True, out=tmp_path)
-    assert calls == [name]
-
-
 def test_claims_are_checked():
     with pytest.raises(fs.BadInput, match="source"):
         fs.Claim("x", 1.0, "<= 2", True, source="me")
@@ -192,10 +136,11 @@ def test_claims_are_checked():
 
 
 def test_rows_of_the_settings_that_are_not_printed_are_run_by_name(monkeypatch):
-    from festina.experiments import _two_points, one_law_many_architectures, small_weights_wait
+    from festina.experiments import one_law_many_architectures, small_weights_wait
+    from festina.experiments._kit import table_of_networks
 
     monkeypatch.setattr(one_law_many_architectures, "WIDE", 1)
-    names = tuple(_two_points.NOT_PRINTED)
+    names = tuple(table_of_networks.NOT_PRINTED)
     result = one_law_many_architectures.run(networks=names, units=8, epochs=200, seeds=1)
     told = " ".join(claim.text for claim in one_law_many_architectures.claims(result))
     assert all(f"{name}, not printed" in told for name in names)

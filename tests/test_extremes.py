@@ -1,13 +1,12 @@
 """Closed forms at extreme numbers, 40 points each, against mpmath: an answer that is right, or an error in words.
 
 Errors are bounded by rounding × condition: MANY units in the last place, times the relative change of the answer with
-its arguments. MANY is the number of roundings on the way, not what was found.
+its arguments. MANY is the number of roundings on the way, not a fitted number.
 """
 
 from __future__ import annotations
 
 import math
-import types
 
 import jax
 import mpmath as mp
@@ -15,12 +14,15 @@ import numpy as np
 import pytest
 
 import festina as fs
-from festina import _pair, _riccati, _two_point
-from festina._precision import in_double
-from festina.theories import FrozenKernel
+from festina._formulas import balanced_flow, two_layer_mode
+from festina._formulas.two_points import flow
+from festina._formulas.two_points.pair import Pair, Start
+from festina._foundation.precision import in_double
+from festina._verbs.covering import coverage
 from festina.theories.aligned_modes import mode, time_to
 from festina.theories.context_race import arrival, gate_overlap, item_mode, turning
 from festina.theories.disjoint_pathways import effective_start, time_to_loss
+from festina.theories.frozen_kernel import _error_integral
 from festina.theories.two_point import final_distance, rotating, trajectory
 
 MANY = 64
@@ -128,7 +130,7 @@ def check_strength(a, t, s, v, a0, depth):
     if a == 0 or not np.isfinite(a):  # beyond what float64 holds
         assert time_between(mp.mpf(HUGE if up else TINY), s, v, a0, depth) <= t, (a, t, s, v, a0)
         return
-    # Away from the target, where the condition is that of a start of its own.
+    # Away from the target, where the condition is that of another start.
     near = mp.mpf(10) ** -12
     inside = min(mp.mpf(a), target * (1 - near)) if up else max(mp.mpf(a), target * (1 + near))
     inside = max(inside, a0 * (1 + near)) if up else min(inside, a0 * (1 - near))
@@ -159,13 +161,13 @@ def test_the_time_to_a_strength(depth):
         else:
             a = a0 + share * (target - a0) if a0 > target or rng.integers(2) else a0 * (target / a0) ** share
         points.append((a, s, v, a0))
-    found = time_to(
+    answers = time_to(
         *np.array(points).T[:1],
         **dict(zip(("singular_value", "variance", "start"), np.array(points).T[1:], strict=True)),
         depth=depth,
     )
     h = mp.mpf(10) ** -25
-    for t, point in zip(found, points, strict=True):
+    for t, point in zip(answers, points, strict=True):
         a, s, v, a0 = numbers = list(map(mp.mpf, point))
         want = time_between(*numbers, depth)
         if want > HUGE:
@@ -212,12 +214,12 @@ def test_the_time_to_a_loss():
         np.arange(POINTS) % 4 == 3, 1 - 10.0 ** rng.uniform(-12, -6, POINTS), 10.0 ** rng.uniform(-300, -0.1, POINTS)
     )
     start = np.where(np.arange(POINTS) % 4 == 3, 1e-15, 10 * share) * (1 - np.sqrt(fraction)) * target
-    found = time_to_loss(s, target=target, start=start, fraction=fraction)
-    for t, *point in zip(found, s, target, start, fraction, strict=True):
-        rate, end, begun, left = map(mp.mpf, point)
-        begun, learned, left = begun / end, 1 - mp.sqrt(left), mp.sqrt(left)
-        logs = mp.log(learned / begun), mp.log((1 - begun) / left)
-        # Each of the numbers in a logarithm moves it by its own relative change, 1 − √fraction by more near 1.
+    answers = time_to_loss(s, target=target, start=start, fraction=fraction)
+    for t, *point in zip(answers, s, target, start, fraction, strict=True):
+        rate, end, share, left = map(mp.mpf, point)
+        share, learned, left = share / end, 1 - mp.sqrt(left), mp.sqrt(left)
+        logs = mp.log(learned / share), mp.log((1 - share) / left)
+        # Each of the numbers in a logarithm moves it by its relative change, 1 − √fraction by more near 1.
         slope = 4 + left**2 / learned
         assert abs(t - sum(logs) / (2 * rate)) <= MANY * EPS * (sum(logs) + slope) / (2 * rate), (t, point)
     assert effective_start(3, 1e-150) == pytest.approx(1.5e-300, rel=4 * EPS)
@@ -267,16 +269,16 @@ def pair_points():
 
 def test_two_layers_of_any_balance():
     points = list(pair_points())
-    found = np.stack(in_double(_pair.weights)(*np.array(points).T), axis=1)
+    answers = np.stack(in_double(two_layer_mode.weights)(*np.array(points).T), axis=1)
     with mp.workdps(120):
-        for seen, point in zip(found, points, strict=True):
+        for answer, point in zip(answers, points, strict=True):
             numbers = list(map(mp.mpf, point))
             want, h = pair_reference(*numbers), mp.mpf(10) ** -40
             moved = [pair_reference(*numbers[:i], numbers[i] * (1 + h), *numbers[i + 1 :]) for i in range(5)]
             size = mp.hypot(*want)
             slope = sum(mp.hypot(one[0] - want[0], one[1] - want[1]) for one in moved) / h
-            error = mp.hypot(seen[0] - want[0], seen[1] - want[1])
-            assert error <= MANY * EPS * (size + slope), (seen, [float(one) for one in want], point)
+            error = mp.hypot(answer[0] - want[0], answer[1] - want[1])
+            assert error <= MANY * EPS * (size + slope), (answer, [float(one) for one in want], point)
 
 
 def two_point_reference(t, H, P, w, X, Y, tau_h, tau_y):
@@ -323,22 +325,22 @@ def two_point_points():
 def test_two_points_and_their_final_distance():
     points = list(two_point_points())
     names = ("distance0", "output0", "alignment0", "input_gap", "target_gap", "tau_h", "tau_y")
-    found, ends = [], []
+    answers, ends = [], []
     for time, *numbers in points:
         named = dict(zip(names, numbers, strict=True))
-        found.append([float(curve[0]) for curve in trajectory(np.array([time]), **named)])
+        answers.append([float(curve[0]) for curve in trajectory(np.array([time]), **named)])
         ends.append(float(final_distance(**named)))
     array = np.array(points).T
-    together = in_double(_two_point.states)(array[0][:, None], *array[1:])
+    together = in_double(flow.states)(array[0][:, None], Start(*array[1:4]), Pair(*array[4:]))
     with mp.workdps(250):
-        for k, (seen, end, point) in enumerate(zip(found, ends, points, strict=True)):
+        for k, (answer, end, point) in enumerate(zip(answers, ends, points, strict=True)):
             numbers, h = list(map(mp.mpf, point)), mp.mpf(10) ** -60
             want = two_point_reference(*numbers)
             moved = [two_point_reference(*numbers[:i], numbers[i] * (1 + h), *numbers[i + 1 :]) for i in range(8)]
             sizes = want[0], want[1], want[1] + abs(want[3]) * mp.sqrt(numbers[5])
             for i, size in enumerate(sizes):
                 bound = MANY * EPS * (size + sum(abs(one[i] - want[i]) for one in moved) / h)
-                assert abs(seen[i] - want[i]) <= bound, (i, seen, float(want[i]), point)
+                assert abs(answer[i] - want[i]) <= bound, (i, answer, float(want[i]), point)
                 assert abs(float(together[i][k, 0]) - want[i]) <= bound, (i, float(want[i]), point)
             _, H, P, _, X, Y, tau_h, tau_y = numbers
             half, scale = (H - tau_y / tau_h * X * P / H) / 2, tau_y / tau_h * X * Y
@@ -403,14 +405,14 @@ def test_the_balanced_solution_of_small_matrices():
     points = list(riccati_points())
 
     def maps(t, lam, target, first, last):
-        found = _riccati.flow(target, (first, last), lam)
-        inner, outer = _riccati.weights(found, _riccati.states(found, t[None]))
+        from_start = balanced_flow.flow(target, (first, last), lam)
+        inner, outer = balanced_flow.weights(from_start, balanced_flow.states(from_start, t[None]))
         return outer[0] @ inner[0]
 
     columns = [np.stack(column) for column in zip(*points, strict=True)]
-    found = in_double(jax.vmap(maps))(*columns)
+    answers = in_double(jax.vmap(maps))(*columns)
     with mp.workdps(300):
-        for seen, (t, lam, *matrices) in zip(found, points, strict=True):
+        for answer, (t, lam, *matrices) in zip(answers, points, strict=True):
             numbers, h = [mp.mpf(n) for n in (t, lam, *np.concatenate(matrices).ravel())], mp.mpf(10) ** -80
             want = riccati_reference(*numbers)
             size = max(abs(entry) for entry in want)
@@ -420,7 +422,7 @@ def test_the_balanced_solution_of_small_matrices():
             for i, scale in enumerate(sizes):
                 moved = riccati_reference(*numbers[:i], numbers[i] + h * scale, *numbers[i + 1 :])
                 slope += max(abs(entry) for entry in moved - want) / h
-            error = max(abs(seen[i, j] - want[i, j]) for i in range(2) for j in range(2))
+            error = max(abs(answer[i, j] - want[i, j]) for i in range(2) for j in range(2))
             assert error <= MANY * EPS * (size + slope), (t, lam, matrices, float(error / size), float(slope / size))
 
 
@@ -432,8 +434,8 @@ def square_net(scale, until, values=(3.0, 2.0, 1.0)):
 
 
 def logistic(times, s, scale):
-    begun = mp.mpf(scale) ** 2
-    return [float(s / (1 + (s / begun - 1) * mp.exp(-2 * mp.mpf(s) * mp.mpf(float(t))))) for t in times]
+    start = mp.mpf(scale) ** 2
+    return [float(s / (1 + (s / start - 1) * mp.exp(-2 * mp.mpf(s) * mp.mpf(float(t))))) for t in times]
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1e-100, 1e-150, 1e-153, 1e-160, 1e-200, 1e-300])
@@ -444,7 +446,7 @@ def test_a_start_of_any_size_is_learned_from(scale):
     assert "never learned" not in answer.provenance["note"]
     np.testing.assert_allclose(answer["map"], true[:, :, None] * np.eye(3), atol=1e-12)
     for name in ("AlignedModes", "UnbalancedModes", "AlignedChains", "SmallRandomModes"):
-        failed = {assumption.name for assumption in fs.covering(setup)[name].failed}
+        failed = {assumption.name for assumption in coverage(setup, name).failed}
         assert ("range" in failed) == (scale < 1e-145), (name, failed)
 
 
@@ -458,7 +460,7 @@ def test_gradient_flow_follows_a_start_of_any_size(scale):
 
 def test_a_kernel_below_float64_is_not_taken_for_one_that_stays():
     setup = fs.Setup(fs.tasks.xor(1.0), fs.nets.DeepLinear(6), fs.inits.SmallRandom(1e-160), until=1100.0, points=21)
-    assert {assumption.name for assumption in fs.covering(setup)["FrozenKernel"].failed} == {"error"}
+    assert {assumption.name for assumption in coverage(setup, "FrozenKernel").failed} == {"error"}
 
 
 def rotation_reference(t, H, D, m, X, Y, tau_h, tau_y):
@@ -539,11 +541,8 @@ def test_the_race_of_contexts():
 def test_a_frozen_kernel_at_extreme_rates_and_times():
     rates = np.array([0.0, 1e-300, 1e-20, 1e-3, 1.0, 1e20, 1e300])
     times = np.array([0.0, 1e-300, 1e-12, 1.0, 1e12, 1e300])
-    states = lambda rates, times: FrozenKernel().states(  # noqa: E731
-        types.SimpleNamespace(rates=rates, error=1.0), times
-    )
-    found = in_double(jax.jit(states))(rates, times)
-    for states, t in zip(found, map(mp.mpf, times), strict=True):
+    integrals = in_double(jax.jit(_error_integral))(rates, times)
+    for states, t in zip(integrals, map(mp.mpf, times), strict=True):
         for state, rate in zip(states, map(mp.mpf, rates), strict=True):
             want = t if rate == 0 else -mp.expm1(-rate * t) / rate
             assert abs(state - want) <= MANY * EPS * want + TINY, (rate, t)
@@ -553,5 +552,5 @@ def test_a_frozen_kernel_at_extreme_rates_and_times():
 def test_paths_of_any_size_begin_where_their_layers_do(scale):
     net = fs.nets.Gated.pathways([{"on": {"item": [item]}, "width": 8} for item in range(4)])
     setup = fs.Setup(fs.tasks.xor(1.0), net, fs.inits.Decoupled(scale), until=1.0)
-    begun = np.abs(fs.theories.NeuralRace().constants(setup, 0).layers.begun)
-    np.testing.assert_allclose(begun.max(axis=1), scale, rtol=1e-12)
+    strengths = np.abs(fs.theories.NeuralRace().constants(setup, 0).layers.strengths)
+    np.testing.assert_allclose(strengths.max(axis=1), scale, rtol=1e-12)

@@ -18,10 +18,11 @@ import pytest
 import xarray
 
 import festina as fs
-from festina import _files, _netcdf, _report
-from festina._files import alone_in, write_whole
-from festina._plot import new_figure
-from festina._report_files import is_done
+from festina._figures.style import new_figure
+from festina._foundation import files, netcdf
+from festina._foundation.files import alone_in, write_whole
+from festina._reporting.report_files import is_done
+from festina._reporting.run import PARTS
 
 
 def trajectory(points=40):
@@ -51,7 +52,7 @@ def damaged(content, count, seed=0):
             case 2:
                 b = b[:i]
             case 3:
-                b = b[: size - dice.randrange(1, 2 * _netcdf.SEAL)]
+                b = b[: size - dice.randrange(1, 2 * netcdf.SEAL)]
             case 4:
                 b[j : j + 64], b[:64] = b[:64], b[j : j + 64]
             case 5:
@@ -63,7 +64,7 @@ def damaged(content, count, seed=0):
             case 8:
                 b[i:i] = dice.randbytes(length)
             case 9:
-                b = b[: size - _netcdf.SEAL]
+                b = b[: size - netcdf.SEAL]
                 b[i % len(b)] ^= 1 << dice.randrange(8)
         if b != content:
             yield bytes(b)
@@ -80,7 +81,7 @@ def test_damaged_trajectories_are_refused_in_words(saved):
 
 
 def test_a_file_without_its_seal_never_reaches_hdf5(saved, monkeypatch):
-    saved.write_bytes(saved.read_bytes()[: -_netcdf.SEAL])
+    saved.write_bytes(saved.read_bytes()[: -netcdf.SEAL])
     monkeypatch.setattr(h5py, "File", None)
     with pytest.raises(fs.BadInput, match="its checksum is missing: the file was damaged, or rewritten"):
         fs.Trajectory.load(saved)
@@ -120,10 +121,14 @@ def test_what_is_no_plain_file_is_refused(tmp_path):
     (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
     os.mkfifo(tmp_path / "pipe")
     words = {
-        tmp_path: "is a folder", tmp_path / "loop": "cannot be read", tmp_path / "dangling": "no file",
-        tmp_path / "pipe": "is a pipe or a device", "/dev/zero": "is a pipe or a device", "a\0b": "a path, as a text",
+        tmp_path: "is a folder",
+        tmp_path / "loop": "cannot be read",
+        tmp_path / "dangling": "no file",
+        tmp_path / "pipe": "is a pipe or a device",
+        "/dev/zero": "is a pipe or a device",
+        "a\0b": "a path, as a text",
         tmp_path / ("x" * 300): "cannot be read",
-    }  # fmt: skip
+    }
     for path, seen in words.items():
         with pytest.raises(fs.BadInput, match=seen):
             fs.Trajectory.load(path)
@@ -246,7 +251,7 @@ def test_an_interrupted_move_has_no_sign_of_completion(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_files.Path, "replace", interrupted)
+        patch.setattr(files.Path, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
             write_whole(tmp_path, {"a": b"new", "sign": b"new"})
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
@@ -281,8 +286,8 @@ def test_a_link_is_followed(tmp_path):
 def test_leftovers_of_killed_processes_are_removed_and_others_kept(tmp_path):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    dead, alive = (tmp_path / f"{_files.LEFTOVER}{process}-00" for process in (ended.pid, os.getpid()))
-    foreign = tmp_path / f"{_files.LEFTOVER}word"
+    dead, alive = (tmp_path / f"{files.LEFTOVER}{process}-00" for process in (ended.pid, os.getpid()))
+    foreign = tmp_path / f"{files.LEFTOVER}word"
     for path in (dead, alive, foreign):
         path.touch()
     write_whole(tmp_path, {"x": b""})
@@ -311,11 +316,11 @@ def test_one_run_at_a_time_has_a_folder(tmp_path):
 
 
 def test_a_report_that_is_done_keeps_no_parts(report, tmp_path, monkeypatch):
-    from festina import _reproduce
+    from festina._reporting import reproduce, single
 
     report.save(tmp_path / report.experiment.name)
-    (tmp_path / report.experiment.name / _report.PARTS).mkdir()
-    monkeypatch.setattr(_reproduce, "digest", lambda *inputs: "d")
-    monkeypatch.setattr(_reproduce, "render", lambda *inputs, **options: "")
-    assert _reproduce.reproduce([report.experiment.name], quick=True, out=tmp_path).kept == [report.experiment.name]
-    assert not (tmp_path / report.experiment.name / _report.PARTS).exists()
+    (tmp_path / report.experiment.name / PARTS).mkdir()
+    monkeypatch.setattr(single, "digest", lambda *inputs: "d")
+    monkeypatch.setattr(reproduce, "render", lambda *inputs, **options: "")
+    assert reproduce.reproduce([report.experiment.name], quick=True, out=tmp_path).kept == [report.experiment.name]
+    assert not (tmp_path / report.experiment.name / PARTS).exists()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import festina as fs
-from festina._fit import fit_all, fit_two_point
-from festina._fit_records import Entry
+from festina._verbs.fit.two_points import fit_all, fit_two_point
+from festina.theories._fitting.two_point_records import Entry
 from festina.theories.two_point import final_distance, trajectory
 
 TIMES = np.arange(0.0, 4000.0, 20.0)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import gc
 import itertools
 import re
 import sys
 import types
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +18,15 @@ import pytest
 import xarray
 
 import festina as fs
-from festina import _objective, _report, _report_files, _reproduce
-from festina._plot import new_figure
-from festina._precision import in_double
-from festina._spec import KINDS, _noun_from, _noun_spec
+from festina._figures.style import new_figure
+from festina._foundation.precision import in_double
+from festina._reporting import experiment, report_files, reproduce
+from festina._setup import loss as _objective
+from festina._setup.spec import KINDS, _noun_from, _noun_spec
+from festina._setup.stages import stages
 from festina.nets import Gated
+from festina.nets._memory import once_per_task
+from festina.nets.gated import gates
 
 CONTEXTUAL = fs.tasks.contextual(items=4, contexts=3, blocks="hierarchy")
 
@@ -59,11 +65,13 @@ def random_net(seed):
     heard = {source for source, _ in edges}
     edges += [(name, next(iter(outputs))) for name in (*inputs, *layers) if name not in heard]
     net = Gated(
-        nodes, edges,
+        nodes,
+        edges,
         node_gates={name: random_gate(rng, samples) for name in order if rng.random() < 0.6},
         edge_gates={k: random_gate(rng, samples) for k in range(len(edges)) if rng.random() < 0.5},
-        inputs=inputs, outputs=outputs,
-    )  # fmt: skip
+        inputs=inputs,
+        outputs=outputs,
+    )
     task = labelled(samples, d_in, d_out, seed)
     weights = tuple(rng.normal(size=shape) / np.sqrt(2 * shape[1]) for shape in net.shapes(d_in, d_out))
     return net, task, weights
@@ -98,8 +106,9 @@ def forward(net, task, weights, i):
         else:
             total = sum(
                 gate_on(net.edge_gates[k], task, i) * (weights[k] @ h[s])
-                for k, (s, t) in enumerate(net.edges) if t == name
-            )  # fmt: skip
+                for k, (s, t) in enumerate(net.edges)
+                if t == name
+            )
         h[name] = gate_on(net.node_gates.get(name), task, i) * total
     output = jnp.zeros(task.d_out)
     for name, columns in writes.items():
@@ -121,9 +130,9 @@ def close(one, other, rtol=1e-13):
 
 def loss_of(setup, weights):
     """(loss, gradient) of the net as it is trained."""
-    bound = setup.bound()
-    seen = _objective.evidence(bound.net, bound.task)
-    return in_double(lambda w: _objective.gradient(bound.net, seen)(w, None))(tuple(weights))
+    lifted = setup.lifted()
+    seen = _objective.evidence_of(lifted.net, lifted.task)
+    return in_double(lambda w: _objective.gradient(lifted.net, seen)(w, None))(tuple(weights))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -136,8 +145,8 @@ def test_the_law_of_paths_is_the_gradient_of_the_network(seed):
     np.testing.assert_allclose(bound_loss, loss, rtol=1e-9)
     close(bound_slope, slope, 1e-10)
     outputs = np.stack([in_double(lambda w, i=i: forward(net, task, w, i)[1])(weights) for i in range(task.samples)])
-    bound = fs.Setup(task, net, fs.inits.SmallRandom(1.0), until=1.0).bound()
-    close(in_double(lambda w: bound.net.apply(w, bound.task.x))(weights), outputs)
+    lifted = fs.Setup(task, net, fs.inits.SmallRandom(1.0), until=1.0).lifted()
+    close(in_double(lambda w: lifted.net.apply(w, lifted.task.x))(weights), outputs)
     close(in_double(lambda w: net.on(task).apply(w, task.x))(weights), outputs)
 
 
@@ -156,14 +165,16 @@ def test_moments_are_sums_over_samples_with_all_gates_of_the_path(seed):
     net, task, _ = random_net(seed)
     moments = net.moments(task)
     reads, writes = columns_of(net, task)
-    opened = np.array([
+    opened = np.array(
         [
-            np.prod([gate_on(net.node_gates.get(name), task, i) for name in path.nodes])
-            * np.prod([gate_on(net.edge_gates[k], task, i) for k in path.edges])
-            for i in range(task.samples)
+            [
+                np.prod([gate_on(net.node_gates.get(name), task, i) for name in path.nodes])
+                * np.prod([gate_on(net.edge_gates[k], task, i) for k in path.edges])
+                for i in range(task.samples)
+            ]
+            for path in net.paths()
         ]
-        for path in net.paths()
-    ])  # fmt: skip
+    )
     np.testing.assert_allclose(moments.openings, opened, atol=1e-14)
     count = range(task.samples)
     for p, path in enumerate(net.paths()):
@@ -184,8 +195,10 @@ def test_gates_that_are_numbers_need_no_samples():
     lost = loss_of(fs.Setup(whole.moments_only(), net, fs.inits.SmallRandom(1.0), until=1.0), weights)
     close(lost, loss_of(fs.Setup(whole, net, fs.inits.SmallRandom(1.0), until=1.0), weights), 1e-12)
     assert net.on(whole.moments_only()) == net
-    close(in_double(lambda w: net.on(whole.moments_only()).apply(w, whole.x))(weights),
-          whole.x @ (weights[1] @ weights[0] + 0.5 * weights[2]).T)  # fmt: skip
+    close(
+        in_double(lambda w: net.on(whole.moments_only()).apply(w, whole.x))(weights),
+        whole.x @ (weights[1] @ weights[0] + 0.5 * weights[2]).T,
+    )
 
 
 def test_more_paths_than_can_be_listed_are_trained_all_the_same():
@@ -214,7 +227,7 @@ def test_sequential_training_stops_gradients_between_ranks():
     weights = tuple(rng.normal(size=shape) for shape in net.shapes(task.d_in, task.d_out))
     context = task.labels["context"]
 
-    def descended(w):
+    def training_loss(w):
         common = task.x @ (w[1] @ w[0]).T
         contextual = sum(
             np.isin(context, pair)[:, None] * (task.x[:, :4] @ (w[2 * k + 3] @ w[2 * k + 2]).T)
@@ -225,7 +238,7 @@ def test_sequential_training_stops_gradients_between_ranks():
         whole = jnp.sum((task.y - common - contextual) ** 2)
         return 0.5 * (first + second) / task.samples, 0.5 * whole / task.samples
 
-    slope, loss = in_double(lambda w: (jax.grad(lambda v: descended(v)[0])(w), descended(w)[1]))(weights)
+    slope, loss = in_double(lambda w: (jax.grad(lambda v: training_loss(v)[0])(w), training_loss(w)[1]))(weights)
     close(net.gradient(task, weights), slope)
     trained_loss, trained_slope = loss_of(fs.Setup(task, net, fs.inits.SmallRandom(1.0), until=1.0), weights)
     close(trained_slope, slope)
@@ -262,10 +275,12 @@ def test_joint_and_sequential_training_differ_as_measured():
 
 
 def two_pathways(begins=0.0, width=3):
-    return Gated.pathways([
-        {"name": "always", "width": width},
-        {"name": "late", "on": {"context": [0, 1]}, "width": width, "begins": begins},
-    ])  # fmt: skip
+    return Gated.pathways(
+        [
+            {"name": "always", "width": width},
+            {"name": "late", "on": {"context": [0, 1]}, "width": width, "begins": begins},
+        ]
+    )
 
 
 def test_a_pathway_that_begins_later_is_the_smaller_net_and_then_the_larger():
@@ -275,7 +290,7 @@ def test_a_pathway_that_begins_later_is_the_smaller_net_and_then_the_larger():
     scheduled = fs.Setup(task, two_pathways(2.0), fs.inits.Given(weights), times=times)
     small = Gated.pathways([{"name": "always", "width": 3}])
     first = fs.Setup(task, small, fs.inits.Given(weights[:2]), times=times[times <= 2])
-    handed = fs.solve(first).end_weights()
+    handed = fs.solve(first).weights
     second = fs.Setup(task, two_pathways(), fs.inits.Given([*handed, *weights[2:]]), times=times[times >= 2] - 2)
     by_hand = np.concatenate([fs.solve(first)["loss"][:-1], fs.solve(second)["loss"]])
     trained, solved = fs.simulate(scheduled, observe=["loss", "outputs"]), fs.solve(scheduled)
@@ -302,6 +317,94 @@ def test_a_schedule_inside_begins_is_off_until_then():
         assert net.at_time(begins / 2).node_gates["pathway 2"] == 0.0
 
 
+def test_equal_nets_behave_alike():
+    task, scheduled = labelled(), two_pathways(2.0)
+    first = scheduled.at_time(0.0)
+    plain = Gated.pathways([{"name": "always", "width": 3}, {"name": "late", "on": 0.0, "width": 3}])
+    rebuilt = jax.tree.unflatten(jax.tree.structure(first), jax.tree.leaves(first))
+    assert first == plain == rebuilt
+    for net in (first, plain, rebuilt):
+        assert net.closed_edges([task]) == ("x → late", "late → y")
+        assert scheduled.closed_edges([task]) == ()
+    absent = Gated.pathways([{"width": 3}, {"on": {"context": [7]}, "width": 3}])
+    assert absent.at_time(0.0) == absent
+    for net in (absent, absent.at_time(0.0)):
+        with pytest.raises(fs.BadInput, match="which no sample has"):
+            fs.Setup(task, net, fs.inits.SmallRandom(0.1), until=1.0)
+
+
+def test_a_stage_of_a_run_says_so_and_is_refused_for_nothing_that_another_has():
+    setup = fs.Setup(labelled(), two_pathways(2.0), fs.inits.SmallRandom(0.1), until=4.0, points=5)
+    first, second = (stage.setup for stage in stages(setup))
+    assert (setup.is_stage, first.is_stage, second.is_stage) == (False, True, True)
+    assert first.replace(init=fs.inits.SmallRandom(0.2)).is_stage
+    whole = fs.Setup(first.task, first.net, first.init, times=first.times)
+    assert whole != first  # equal parts, but a whole run
+    assert whole.to_json() == first.to_json()
+    assert "never learned" in fs.solve(whole).provenance["note"]
+    assert "never learned" not in fs.solve(setup).provenance["note"]
+
+
+def test_a_kind_of_gate_is_one_class(monkeypatch):
+    @dataclasses.dataclass(frozen=True)
+    class Alternating(gates.Gate):
+        """On for the first sample, off for the next, and so on."""
+
+        period: int
+
+        @classmethod
+        def reads(cls, written):
+            return isinstance(written, str)
+
+        @classmethod
+        def parse(cls, written, where):
+            return cls(int(written.removeprefix("every ")))
+
+        @property
+        def plain(self):
+            return f"every {self.period}"
+
+        def values(self, task, where):
+            return (np.arange(task.samples) % self.period == 0).astype(float)
+
+        def __str__(self):
+            return self.plain
+
+    monkeypatch.setattr(gates, "KINDS", (Alternating, *gates.KINDS))
+    task = labelled()
+    net = Gated.pathways([{"width": 2}, {"name": "some", "on": "every 3", "width": 3, "begins": 2.0}])
+    assert net.switch_times == (2.0,)
+    assert "every 3 from 2" in repr(net)
+    same = Gated.pathways([{"width": 2}, {"name": "some", "on": {"context": 0}, "width": 3}])
+    close(net.at_time(2.0).lifted(task)[1].cov_x, same.lifted(task)[1].cov_x)
+    setup = fs.Setup(task, net, fs.inits.SmallRandom(0.1), until=4.0, points=5)
+    assert fs.Setup.from_json(setup.to_json()) == setup
+    assert fs.simulate(setup)["loss"].shape == (1, 5)
+    assert net.draw(task) is not None
+
+
+def test_what_is_known_of_a_net_on_a_task_is_computed_once_and_forgotten_with_the_net():
+    calls = []
+
+    @once_per_task
+    def square(net, task):
+        calls.append(task)
+        return len(calls)
+
+    task, other = labelled(), labelled(seed=1)
+    net, equal = two_pathways(), two_pathways()
+    assert [square(net, task), square(net, task), square(net, other), square(net, task)] == [1, 1, 2, 1]
+    assert square(equal, task) == 3
+    assert "_memory" not in net.__dict__
+    later = [labelled(seed=seed) for seed in range(2, 6)]
+    assert [square(net, t) for t in later] == [4, 5, 6, 7]
+    assert square(net, task) == 8  # four tasks are remembered, in the order in which they were asked about
+    gone = weakref.ref(net)
+    del net
+    gc.collect()
+    assert gone() is None
+
+
 def test_the_second_task_is_watched_while_the_first_is_trained():
     first, second = labelled(seed=1), labelled(seed=2)
     net, rule = two_pathways(), fs.rules.GradientDescent(0.1)
@@ -326,7 +429,7 @@ def test_training_does_not_depend_on_the_number_of_samples():
     one, ten = (
         fs.Setup(task, two_pathways(), fs.inits.SmallRandom(0.3), descent[0], **descent[1]) for task in (once, often)
     )
-    assert ten.bound().task.cov_x.shape == one.bound().task.cov_x.shape
+    assert ten.lifted().task.cov_x.shape == one.lifted().task.cov_x.shape
     close(fs.simulate(ten, 2, "map")["map"], fs.simulate(one, 2, "map")["map"], 1e-12)
 
 
@@ -397,9 +500,9 @@ def test_a_setup_with_gates_survives_json(net):
     assert again == setup
     assert again.net == net
     assert hash(again.net) == hash(net)
-    for time in (0.0, *net.switches):
-        bound, same = (one.net.at_time(time).bound(one.task)[1] for one in (setup, again))
-        np.testing.assert_array_equal(bound.cov_x, same.cov_x)
+    for time in (0.0, *net.switch_times):
+        lifted, same = (one.net.at_time(time).lifted(one.task)[1] for one in (setup, again))
+        np.testing.assert_array_equal(lifted.cov_x, same.cov_x)
 
 
 @pytest.mark.parametrize("builder", [Gated.contexts(2, training="sequential", begins=3.0), Gated.routing(3, 3, 2)])
@@ -421,9 +524,16 @@ def test_nets_are_equal_by_value():
 
 def test_a_net_shows_its_nodes_gates_and_training():
     shown = repr(EVERY_GATE)
-    for words in ("x ·, a 2", "x→a", "a: context 0, 1", "b: 8 of 9 samples, real-valued", "c: 0.5",
-                  "x → a (edge 1): 3 of 9 samples", "off from 0, context 2 from 2, always from 3",
-                  "sequential"):  # fmt: skip
+    for words in (
+        "x ·, a 2",
+        "x→a",
+        "a: context 0, 1",
+        "b: 8 of 9 samples, real-valued",
+        "c: 0.5",
+        "x → a (edge 1): 3 of 9 samples",
+        "off from 0, context 2 from 2, always from 3",
+        "sequential",
+    ):
         assert words in shown, words
     assert "sequential" not in repr(two_pathways())
 
@@ -555,11 +665,14 @@ def report_of(setups, monkeypatch):
     name = "gates_are_shown"
     module = types.ModuleType(f"festina.experiments.{name}", "Gates are shown.")
     values = {
-        "QUICK": {}, "REFERENCE": {}, "run": lambda seed: fs.Result(xarray.Dataset({"one": 1.0}), setups),
-        "claims": lambda result: (), "figure": lambda result: two_pathways().draw().figure,
-    }  # fmt: skip
+        "QUICK": {},
+        "REFERENCE": {},
+        "run": lambda seed: fs.Result(xarray.Dataset({"one": 1.0}), setups),
+        "claims": lambda result: (),
+        "figure": lambda result: two_pathways().draw().figure,
+    }
     vars(module).update(values)
-    monkeypatch.setattr(_report.experiments, "__all__", [name])
+    monkeypatch.setattr(experiment.experiments, "__all__", [name])
     monkeypatch.setitem(sys.modules, module.__name__, module)
     return name
 
@@ -583,10 +696,10 @@ def test_a_report_has_a_picture_of_every_different_gated_net(tmp_path, monkeypat
     # A report that was loaded draws the same pictures.
     fs.Report.load(folder).save(tmp_path / "again")
     assert {path.name: path.read_text() for path in (tmp_path / "again").glob("network-*.svg")} == pictures
-    assert _report_files.is_done(folder, report.facts["digest"])
+    assert report_files.is_done(folder, report.facts["digest"])
     (folder / "network-2.svg").unlink()
-    assert not _report_files.is_done(folder, report.facts["digest"])
-    page = _reproduce.reproduce([name], quick=False, out=tmp_path).page.read_text()
+    assert not report_files.is_done(folder, report.facts["digest"])
+    page = reproduce.reproduce([name], quick=False, out=tmp_path).page.read_text()
     section = page[page.index("<summary>Networks") :]
     assert "2 with gates" in section
     assert "<h3>small, joint, again</h3><figure>" in section
@@ -598,16 +711,17 @@ def test_a_report_has_a_picture_of_every_different_gated_net(tmp_path, monkeypat
 
 def test_a_report_without_gated_nets_has_no_pictures(tmp_path, monkeypatch):
     name = report_of({"chain": setup_of(fs.nets.DeepLinear(3))}, monkeypatch)
-    page = _reproduce.reproduce([name], quick=False, out=tmp_path).page.read_text()
+    page = reproduce.reproduce([name], quick=False, out=tmp_path).page.read_text()
     assert not list(tmp_path.rglob("network-*"))
     assert "Networks" not in page
 
 
 def test_the_norm_of_every_path_is_that_of_its_product_of_layers():
     net = Gated(
-        {"x": 4, "a": 3, "b": 2, "y": 5}, [("x", "a"), ("a", "b"), ("b", "y"), ("a", "y"), ("x", "a")],
+        {"x": 4, "a": 3, "b": 2, "y": 5},
+        [("x", "a"), ("a", "b"), ("b", "y"), ("a", "y"), ("x", "a")],
         node_gates={"b": {"context": [0, 2]}},
-    )  # fmt: skip
+    )
     task = labelled(d_in=4, d_out=5)
     setup = fs.Setup(task, net, fs.inits.SmallRandom(0.5), times=[0.0])
     trained = fs.simulate(setup, observe=["path_norm"])

@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 from scipy.spatial.transform import Rotation
 
 import festina as fs
-from festina._spec import to_spec
+from festina._setup.spec import to_spec
 from festina.gates.comparing import (
     aligned,
     compare,

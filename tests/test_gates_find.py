@@ -15,10 +15,11 @@ from scipy.optimize import nnls
 from sklearn.cluster import KMeans
 
 import festina as fs
-from festina._spec import to_spec
+from festina._setup.spec import to_spec
 from festina.gates._patterns import distinct, k_means
+from festina.gates.clusters import Found, _dealt
 from festina.gates.feasible import implementable, implementable_patterns, witness
-from festina.gates.finding import Found, _dealt, find
+from festina.gates.finding import find
 from festina.nets import MLP
 
 TASK = fs.tasks.contextual(items=4, contexts=3, blocks="hierarchy")
@@ -214,7 +215,7 @@ def test_the_number_of_clusters_is_asked_of_the_elbow(monkeypatch):
         asked.update(options, counts=list(counts), method=method)
         return types.SimpleNamespace(attrs={"chosen": 2})
 
-    monkeypatch.setattr("festina.gates.freezing.elbow", elbow)
+    monkeypatch.setattr("festina.gates.finding.elbow", elbow)
     found = find(hand_made(units("111", "110", "011")), None, n_init=3, seed=7)
     assert len(found) == 2
     assert asked == {"counts": [1, 2, 3], "method": "weighted", "layer": 1, "n_init": 3, "seed": 7, "learned": 0.99}

@@ -10,7 +10,7 @@ import pytest
 import xarray
 
 import festina as fs
-from festina._spec import to_spec
+from festina._setup.spec import to_spec
 from festina.gates.reading import purity
 from festina.gates.recording import record
 

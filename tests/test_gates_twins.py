@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import festina as fs
-from festina.gates.freezing import _layered
+from festina.gates.frozen_twin import _layered
 
 XOR = fs.tasks.xor(0.5)
 CONTEXTS = fs.tasks.contextual(4, 3, "hierarchy")

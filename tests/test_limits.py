@@ -85,7 +85,7 @@ def test_the_kernel_moves_from_that_of_the_start_to_that_of_the_modes():
     theory = fs.theories.SmallRandomModes()
     errors = []
     for scale in theory.approach.values:
-        one = theory.turned(scale)
+        one = theory.example_at(scale)
         predicted, seen = (
             fs.solve(one, theory)["kernel_distance"], fs.simulate(one, observe="kernel_distance")["kernel_distance"][0]
         )  # fmt: skip

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import festina as fs
-from festina._narrow import narrowed, widened
+from festina._training.narrow_layers import narrowed, widened
 
 TASK = fs.tasks.regression(d_in=3, d_out=2, samples=12, seed=1)
 NETS = {
@@ -18,7 +18,7 @@ NETS = {
 NAMES = ["loss", "map", "outputs", "representation", "similarity", "parameter_distance", "gradient_norm"]
 
 
-def descended(setup, steps):
+def training_loss(setup, steps):
     """Weights after plain descent in all units, by the gradient of the path form or by hand."""
     weights = [np.array(w) for w in setup.weights(0)]
     for _ in range(steps):
@@ -42,17 +42,18 @@ def descended(setup, steps):
 def test_training_is_that_of_all_units(net):
     setup = fs.Setup(TASK, net, fs.inits.SmallRandom(0.4), fs.rules.GradientDescent(0.05), times=[0.0, 1.0])
     seen = fs.simulate(setup, observe=NAMES)
-    end = descended(setup, 20)
-    known = setup.bound()
+    end = training_loss(setup, 20)
+    known = setup.lifted()
     x = known.task.x
     with jax.enable_x64(True):
-        matrix, outputs, hidden = (
-            np.asarray(known.net.map(end)), known.net.apply(end, x), np.asarray(known.net.representation(end, x))
-        )  # fmt: skip
+        matrix, outputs = np.asarray(known.net.map(end)), known.net.apply(end, x)
+        hidden = np.asarray(known.net.representation(end, x))
     np.testing.assert_allclose(seen["map"][0, 1], matrix, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(seen["outputs"][0, 1], outputs, rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(seen["representation"][0, 1], hidden, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(seen["similarity"][0, 1], hidden @ hidden.T, rtol=1e-10, atol=1e-12)
+    for trained, by_hand in zip(seen.weights, end, strict=True):
+        np.testing.assert_allclose(trained[0], by_hand, rtol=1e-10, atol=1e-12)
     moved = np.sqrt(sum(np.sum((w - v) ** 2) for w, v in zip(end, setup.weights(0), strict=True)))
     np.testing.assert_allclose(seen["parameter_distance"][0], [0, moved], rtol=1e-10, atol=1e-13)
 
@@ -64,9 +65,9 @@ def test_training_is_that_of_all_units(net):
 def test_a_layer_keeps_as_many_units_as_its_sides_span(name, widths):
     net = NETS[name]
     starts = [np.asarray(w)[None] for w in fs.Setup(TASK, net, fs.inits.SmallRandom(1.0), times=[1.0]).weights(0)]
-    held, turns = narrowed(net, starts)
+    held, bases = narrowed(net.junctions, starts)
     assert [w.shape[1] for w in held[:-1]] == widths
-    for restored, start in zip(widened(net, held, turns), starts, strict=True):
+    for restored, start in zip(widened(net.junctions, held, bases), starts, strict=True):
         np.testing.assert_allclose(restored, start, atol=1e-14)
 
 

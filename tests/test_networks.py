@@ -12,46 +12,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import festina as fs
+from festina._foundation.nouns import noun, static
+from festina.nets.base import Net
+from festina.rules.base import Discrete
 
-GATED = fs.nets.Gated.pathways([{"width": 4}, {"on": 0.5, "width": 3}])
-NETS = {
-    "DeepLinear": [fs.nets.DeepLinear(()), fs.nets.DeepLinear(6), fs.nets.DeepLinear((6, 3))],
-    "MLP": [
-        fs.nets.MLP(6),
-        fs.nets.MLP((6, 3), "tanh"),
-        fs.nets.MLP((6, 3), "leaky_relu", bias=True),
-        fs.nets.MLP((6, 6, 6, 6), "relu", skip=True),
-        fs.nets.MLP(6, "tanh", dropout=0.2),
-    ],
-    "Convolutional": [fs.nets.Convolutional(12, channels=3, convolutions=3, kernel=3)],
-    "Gated": [GATED],
-}
-INITS = {
-    "Aligned": fs.inits.Aligned(0.1),
-    "Balanced": fs.inits.Balanced(0.5, [0.3, 0.2, 0.1, 0.0, 0.3, 1.0], aligned=True),
-    "ZeroBalanced": fs.inits.ZeroBalanced(0.3),
-    "Xavier": fs.inits.Xavier(0.9, "uniform"),
-    "SmallRandom": fs.inits.SmallRandom(0.3),
-    "Orthogonal": fs.inits.Orthogonal(0.7),
-    "SingleNeuron": fs.inits.SingleNeuron(0.3, -2),
-    "Mirrored": fs.inits.Mirrored(0.3, 0.2),
-    "Decoupled": fs.inits.Decoupled(0.1),
-    "Given": fs.inits.Given([np.ones((6, 8)), np.ones((15, 6))]),
-}
-RULES = {
-    "GradientFlow": fs.rules.GradientFlow(),
-    "GradientDescent": fs.rules.GradientDescent(0.1),
-    "SGD": fs.rules.SGD(0.1, 3),
-    "Adam": fs.rules.Adam(0.1),
-}
-every_net = pytest.mark.parametrize("net", [n for nets in NETS.values() for n in nets], ids=repr)
+# A new member is in the laws by its example; what it can be besides may be listed here.
+NETS = [getattr(fs.nets, name).example() for name in fs.nets.__all__]
+VARIANTS = [
+    fs.nets.DeepLinear(()),
+    fs.nets.DeepLinear(6),
+    fs.nets.MLP(6),
+    fs.nets.MLP((6, 3), "tanh"),
+    fs.nets.MLP((6, 6, 6, 6), "relu", skip=True),
+    fs.nets.MLP(6, "tanh", dropout=0.2),
+]
+RULES = [getattr(fs.rules, name).example() for name in fs.rules.__all__]
+every_net = pytest.mark.parametrize("net", [*NETS, *VARIANTS], ids=repr)
+every_init = pytest.mark.parametrize("name", fs.inits.__all__)
+every_rule = pytest.mark.parametrize("rule", RULES, ids=repr)
 TASK = fs.tasks.hierarchy(levels=3)
 
 
-def test_every_member_has_an_example_here():
-    assert set(NETS) == set(fs.nets.__all__)
-    assert set(INITS) == set(fs.inits.__all__)
-    assert set(RULES) == set(fs.rules.__all__)
+def test_examples_are_of_their_own_kind():
+    assert [type(net).__name__ for net in NETS] == fs.nets.__all__
+    assert [type(rule).__name__ for rule in RULES] == fs.rules.__all__
+    assert [type(getattr(fs.inits, name).example()[2]).__name__ for name in fs.inits.__all__] == fs.inits.__all__
 
 
 @every_net
@@ -80,11 +65,62 @@ def test_shapes_of_weights_outputs_and_representation(net, double):
     x = jnp.asarray(TASK.x)
     assert net.apply(weights, x).shape == (8, 15)
     hidden = net.representation(weights, x)
-    if isinstance(net, fs.nets.Convolutional):
-        assert [h.shape for h in net.representations(weights, x)] == [(8, 12), (8, 30), (8, 24), (8, 6)]
-        return
-    width = sum(net.hidden) if net is GATED else next(reversed(net.hidden), None)  # of all pathways side by side
+    # Of a graph, all hidden nodes side by side; of layers, the last one.
+    width = sum(net.hidden) if net.has_paths else next(reversed(net.hidden), None)
     assert hidden is None if not net.hidden else hidden.shape == (8, width)
+    wanted = [] if net.has_paths else [(8, width) for width in net.hidden]
+    assert [h.shape for h in net.representations(weights, x)] == wanted
+
+
+@every_net
+def test_a_net_keeps_its_contract(net, double):
+    weights = fs.Setup(TASK, net, fs.inits.SmallRandom(0.5), fs.rules.GradientDescent(0.1)).weights(1)
+    leaves = jax.tree.leaves(weights)
+    x = jnp.asarray(TASK.x)
+    np.testing.assert_array_equal(net.apply_in_training(weights, x, jax.random.key(0)).shape, (8, 15))
+    if not net.noisy:
+        np.testing.assert_array_equal(net.apply_in_training(weights, x, jax.random.key(0)), net.apply(weights, x))
+    assert all(isinstance(width, int) and width > 0 for width in net.hidden)
+    if net.is_chain:
+        layers = [layer if isinstance(layer, tuple) else (layer,) for layer in weights]
+        assert net.depth == len(net.hidden) + 1
+        sizes = (8, *net.hidden, 15)
+        assert [layer[0].shape for layer in layers] == list(zip(sizes[1:], sizes[:-1], strict=True))
+        assert all(len(layer) == 1 + net.bias for layer in layers)
+    for group in net.stacks:
+        assert len({leaves[k].shape for k in group}) == 1
+    for into, out_of in net.junctions:
+        assert {leaves[k].shape[0] for k in into} == {leaves[k].shape[1] for k in out_of}
+    if net.off_slope is not None:
+        gates = net.gates(weights, x)
+        assert gates.shape == (8, sum(net.hidden))
+        assert gates.dtype == bool
+    assert net.at_time(1.0) == net
+    assert net.switch_times == ()
+    assert (net.graph is None) == (net.path_names is None) == (net.paths() == ()) == (not net.has_paths)
+    lifted, task = net.lifted(TASK)
+    if lifted.linear:
+        np.testing.assert_allclose(sum(lifted.maps_by_rank(weights)), lifted.map(weights), rtol=1e-14)
+        assert lifted.map(weights).shape == (task.d_out, task.d_in)
+
+
+def test_a_net_may_have_its_widths_as_a_field_without_a_default():
+    @noun
+    class Shallow(Net):
+        hidden: int = static()  # pyright: ignore[reportIncompatibleMethodOverride]
+        activation: str = static(default="relu")  # pyright: ignore[reportIncompatibleMethodOverride]
+
+        def shapes(self, d_in, d_out):
+            return ((self.hidden, d_in), (d_out, self.hidden))
+
+        def apply(self, weights, x):
+            return jnp.maximum(x @ weights[0].T, 0) @ weights[1].T
+
+    setup = fs.Setup(TASK, Shallow(hidden=5), fs.inits.SmallRandom(0.1), fs.rules.GradientDescent(0.1), until=1.0)
+    assert fs.simulate(setup)["loss"].shape[1] == len(setup.times)
+    assert (setup.net.bias, setup.net.skip, setup.net.noisy, setup.net.is_chain) == (False, False, False, False)
+    with pytest.raises(NotImplementedError, match="Shallow has no example"):
+        Shallow.example()
 
 
 @every_net
@@ -93,9 +129,9 @@ def test_a_linear_net_is_its_map(net, double):
     x = jnp.asarray(np.random.default_rng(0).normal(size=(5, 8)))
     if net.linear:
         np.testing.assert_allclose(net.apply(weights, x), x @ net.map(weights).T, rtol=1e-12)
-    else:
+    elif net.has_paths or net.activation is not None:
         scales = np.allclose(net.apply(weights, 2 * x), 2 * net.apply(weights, x))
-        assert scales == (getattr(net, "activation", "gates") in ("relu", "leaky_relu", "gates"))  # biases start at 0
+        assert scales == (net.has_paths or net.activation in ("linear", "relu", "leaky_relu"))  # biases start at 0
 
 
 def test_mlp_is_the_hand_written_formula(double):
@@ -112,7 +148,7 @@ def test_mlp_is_the_hand_written_formula(double):
 
 @given(strength=st.floats(1e-6, 3.0), depth=st.integers(1, 4), seed=st.integers(0, 100), sign=st.sampled_from([1, -1]))
 def test_aligned_starts_have_their_strength_and_are_balanced(strength, depth, seed, sign):
-    from festina._linalg import alignment_defect, balance_defect
+    from festina._formulas.aligned_chain import alignment_defect, balance_defect
 
     setup = fs.Setup(TASK, fs.nets.DeepLinear((9,) * (depth - 1)), fs.inits.Aligned(sign * strength))
     weights = setup.weights(seed)
@@ -139,9 +175,9 @@ def test_orthogonal_layers_are(hidden):
         np.testing.assert_allclose(small, 0.49 * np.eye(len(small)), atol=1e-12)
 
 
-@pytest.mark.parametrize("name", INITS)
+@every_init
 def test_every_init_survives_json(name):
-    setup = fs.Setup(TASK, GATED if name == "Decoupled" else fs.nets.DeepLinear(6), INITS[name])
+    setup = fs.Setup(*getattr(fs.inits, name).example())
     again = fs.Setup.from_json(setup.to_json())
     assert again == setup
     for one, other in zip(setup.weights(2), again.weights(2), strict=True):
@@ -477,10 +513,58 @@ def test_flow_is_the_limit_of_descent():
     np.testing.assert_allclose(np.log2(np.array(errors[:-1]) / errors[1:]), 1, atol=0.1)
 
 
-@pytest.mark.parametrize("rule", [r for r in RULES.values() if hasattr(r, "lr")], ids=repr)
+@every_init
+def test_an_init_draws_weights_of_the_shapes_of_the_net(name):
+    task, net, init = getattr(fs.inits, name).example()
+    weights = fs.Setup(task, net, init).weights(3)
+    shapes = jax.tree.map(lambda leaf: leaf.shape, weights)
+    assert shapes == net.shapes(task.d_in, task.d_out)
+    other = fs.Setup(task, net, init).weights(4)
+    pairs = zip(jax.tree.leaves(weights), jax.tree.leaves(other), strict=True)
+    assert init.random == any(not np.array_equal(drawn, again) for drawn, again in pairs)
+
+
+@every_rule
+def test_a_rule_has_a_state_at_the_times_of_its_clock(rule):
+    times = rule.on_clock(np.array([0.0, 0.26, 0.51]))
+    assert np.array_equal(rule.on_clock(times), times)
+    if isinstance(rule, Discrete):
+        assert np.array_equal(rule.time_of_steps(rule.steps(times)), times)
+        assert np.array_equal(rule.steps(times), np.round(rule.steps(times)))
+
+
+def test_a_rule_may_have_another_clock_than_lr_times_steps():
+    @noun
+    class PerEpoch(Discrete):
+        """Gradient descent whose unit of time is a step, whatever its rate."""
+
+        lr: float = 0.1
+
+        def steps(self, times):
+            return np.round(times)
+
+        def time_of_steps(self, steps):
+            return steps * 1.0
+
+        def step(self, gradient, weights, state):
+            loss, slope = gradient(weights, None)
+            return jax.tree.map(lambda w, g: w - self.lr * g, weights, slope), state, loss
+
+    parts = TASK, fs.nets.DeepLinear(4), fs.inits.SmallRandom(0.4)
+    epochs, usual = fs.Setup(*parts, PerEpoch(), until=6.0, every=2), fs.rules.GradientDescent(0.1)
+    assert epochs.times.tolist() == [0.0, 2.0, 4.0, 6.0]
+    wanted = fs.simulate(fs.Setup(*parts, usual, times=0.1 * epochs.times))
+    np.testing.assert_array_equal(fs.simulate(epochs)["loss"], wanted["loss"])
+    with pytest.raises(fs.Diverged) as failure:
+        fs.simulate(fs.Setup(*parts, PerEpoch(1e4), until=50.0, every=1))
+    assert failure.value.step > 0
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if isinstance(rule, Discrete)], ids=repr)
 def test_a_stepping_rule_owns_its_clock(rule):
-    setup = fs.Setup(TASK, fs.nets.DeepLinear(4), fs.inits.SmallRandom(0.4), rule, times=[0.0, 0.26, 0.51])
-    np.testing.assert_allclose(setup.times, [0.0, 0.3, 0.5])
+    asked, step = np.array([0.0, 0.26, 0.51]), rule.time_of_steps(1)
+    setup = fs.Setup(TASK, fs.nets.DeepLinear(4), fs.inits.SmallRandom(0.4), rule, times=asked)
+    np.testing.assert_allclose(setup.times, step * np.round(asked / step))
     assert np.array_equal(fs.simulate(setup).times, setup.times)
 
 
@@ -574,7 +658,7 @@ def test_impossible_parts_are_refused_in_three_parts(make, words):
 
 @pytest.mark.parametrize("shape", [(7, 5), (1, 1), (64,), (3, 100)])
 def test_normal_numbers_are_those_of_jax(shape):
-    from festina._starts import normal
+    from festina.inits._pieces import normal
 
     with jax.enable_x64(True):
         key = jax.random.key(5)

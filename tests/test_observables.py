@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
+import re
+import shutil
+import sys
+import types
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +16,10 @@ import numpy as np
 import pytest
 
 import festina as fs
-from festina import _kernel
-from festina._observables import OBSERVABLES
+from festina._formulas import tangent_kernel
+from festina.observables import _TABLES, FROM_ACTIVITY, OBSERVABLES
 
+ROOT = Path(__file__).parents[1]
 TASK = fs.tasks.from_arrays(
     np.random.default_rng(0).normal(size=(9, 4)), np.random.default_rng(1).normal(size=(9, 3)), items=list("abcdefghi")
 )
@@ -25,10 +32,7 @@ def setup(hidden=(5,), init=None, **grid):
 
 def end_weights(one):
     """The weights at the last time, by integration with the same solver."""
-    from festina._simulate import train
-
-    after = train(one, ("loss",), seeds=(0,), progress=False)[1]
-    return jax.tree.map(lambda leaf: leaf[0], after.weights)
+    return jax.tree.map(lambda leaf: leaf[0], fs.simulate(one, observe="loss").weights)
 
 
 def formed_kernel(net, weights, x):
@@ -51,19 +55,21 @@ def test_the_overlap_of_kernels_is_that_of_the_formed_ones(double):
     rng = np.random.default_rng(2)
     one, other = ([rng.normal(size=s) for s in ((5, 4), (3, 5))] for _ in range(2))
     net = fs.nets.DeepLinear(5)
-    by_traces = _kernel.overlap(_kernel.tangent(one), _kernel.tangent(other), jnp.asarray(TASK.cov_x))
+    by_traces = tangent_kernel.overlap(
+        tangent_kernel.tangent(one), tangent_kernel.tangent(other), jnp.asarray(TASK.cov_x)
+    )
     formed = np.sum(formed_kernel(net, one, TASK.x) * formed_kernel(net, other, TASK.x)) / len(TASK.x) ** 2
     np.testing.assert_allclose(by_traces, formed, rtol=1e-12)
-    blocks = _kernel.two_layers(one[0].T @ one[0], one[1] @ one[1].T)
-    np.testing.assert_allclose(_kernel.overlap(blocks, _kernel.tangent(other), jnp.asarray(TASK.cov_x)), by_traces)
+    blocks = tangent_kernel.two_layers(one[0].T @ one[0], one[1] @ one[1].T)
+    np.testing.assert_allclose(
+        tangent_kernel.overlap(blocks, tangent_kernel.tangent(other), jnp.asarray(TASK.cov_x)), by_traces
+    )
 
 
 def test_observables_of_weights_are_their_formulas():
     one = setup()
-    names = [
-        "input_representation", "output_representation", "similarity", "parameter_distance", "balance",
-        "balance_residual", "balance_drift", "alignment",
-    ]  # fmt: skip
+    representations = ["input_representation", "output_representation", "similarity", "alignment"]
+    names = [*representations, "parameter_distance", "balance", "balance_residual", "balance_drift"]
     seen = {name: values[0, -1] for name, values in fs.simulate(one, observe=names).items()}
     (first, last), (begun_first, begun_last) = end_weights(one), one.weights(0)
     close = dict(atol=1e-9)
@@ -161,3 +167,55 @@ def test_modes_of_paths_are_those_that_theories_of_gated_nets_predict(theory):
     predicted = fs.solve(setup, theory, observe=["path_modes", "path_norm"])
     for name in ("path_modes", "path_norm"):
         np.testing.assert_allclose(trained[name][0], predicted[name], atol=1e-7)
+
+
+def test_no_name_is_in_two_families():
+    names = [name for table in _TABLES for name in table]
+    assert len(names) == len(set(names))
+    assert set(names) == {*OBSERVABLES, *FROM_ACTIVITY}
+    for known in (*OBSERVABLES.values(), *FROM_ACTIVITY.values()):
+        assert set(known.beside) <= set(OBSERVABLES)
+        assert set(known.entries) <= set(known.axes)
+
+
+@pytest.fixture
+def dimension(monkeypatch):
+    """The family to copy, of docs/observables.md, as if it were a file of the room; its text."""
+    page = (ROOT / "docs" / "observables.md").read_text(encoding="utf-8")
+    code = re.search(r"^```text\n(# src/festina/observables/dimension\.py\n.*?)^```$", page, flags=re.M | re.S)[1]
+    module = types.ModuleType("festina.observables.dimension")
+    module.__package__ = "festina.observables"
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(compile(code, "docs/observables.md", "exec"), vars(module))
+    monkeypatch.setitem(OBSERVABLES, "dimension", module.OBSERVABLES["dimension"])
+    monkeypatch.setitem(FROM_ACTIVITY, "dimension", module.OBSERVABLES["dimension"])
+    return code
+
+
+def test_the_family_to_copy_is_recorded_predicted_and_probed(dimension):
+    def by_hand(hidden):
+        values = np.linalg.eigvalsh(hidden @ hidden.T)
+        return values.sum() ** 2 / np.sum(values**2)
+
+    one = setup(times=[0.0, 0.7])
+    seen = fs.simulate(one, observe="dimension")["dimension"][0]
+    hidden = [TASK.x @ weights[0].T for weights in (one.weights(0), end_weights(one))]
+    np.testing.assert_allclose(seen, [by_hand(h) for h in hidden], rtol=1e-6)
+    probed = fs.probe.arrays([0.0, 0.7], {"hidden": np.stack(hidden)}, observe="dimension")
+    np.testing.assert_allclose(probed["dimension"][:, 0], seen, rtol=1e-6)
+    assert probed.axes["dimension"] == ("time", "layer")
+    known = fs.theories.BalancedRiccati.example()
+    predicted = fs.solve(known, "BalancedRiccati", observe="dimension")["dimension"]
+    np.testing.assert_allclose(fs.simulate(known, observe="dimension")["dimension"][0], predicted, rtol=1e-3)
+    with pytest.raises(fs.BadInput, match="the net has no hidden layer"):
+        fs.simulate(setup(hidden=()), observe="dimension")
+
+
+def test_the_family_to_copy_is_listed(dimension, tmp_path, monkeypatch):
+    spec = importlib.util.spec_from_file_location("listings", ROOT / "tools" / "listings.py")
+    listings = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(listings)
+    shutil.copytree(ROOT / "src" / "festina" / "observables", tmp_path / "observables")
+    (tmp_path / "observables" / "dimension.py").write_text(dimension, encoding="utf-8")
+    monkeypatch.setattr(listings, "PACKAGE", tmp_path)
+    assert "    dimension.OBSERVABLES,\n" in listings.listing("observables")

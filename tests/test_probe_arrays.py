@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,8 @@ import pytest
 
 import festina as fs
 from festina import probe
+from festina._figures.comparison import clock_of
+from festina.observables import FROM_ACTIVITY
 
 X = np.sin(np.arange(12.0)).reshape(4, 3)
 Y = np.cos(np.arange(8.0)).reshape(4, 2)
@@ -35,7 +39,9 @@ def start():
 
 @jax.jit
 def update(params):
-    loss = lambda p: jnp.mean((activities(p, X)[0] - Y) ** 2)  # noqa: E731
+    def loss(p):
+        return jnp.mean((activities(p, X)[0] - Y) ** 2)
+
     return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
 
 
@@ -52,24 +58,12 @@ def trained(steps=5, **options):
 
 
 def test_a_jax_loop_gives_what_arrays_give_and_what_a_hand_computation_gives():
-    names = [
-        "distance",
-        "output_distance",
-        "output_alignment",
-        "cosine",
-        "loss",
-        "mean_gap",
-        "similarity",
-        "gates",
-        "outputs",
-    ]
-    seen, history = trained(observe=[*names, "representation"], pairs=[(0, 3), (2, 1)])
+    names = list(FROM_ACTIVITY)
+    seen, history = trained(observe=names, pairs=[(0, 3), (2, 1)])
     looks = [activities(params, X) for params in history]
     hidden = {layer: np.stack([np.asarray(look[1][layer]) for look in looks]) for layer in ("one", "two")}
     outputs = np.stack([np.asarray(look[0]) for look in looks])
-    again = probe.arrays(
-        range(6), hidden, outputs, inputs=X, targets=Y, pairs=[(0, 3), (2, 1)], observe=[*names, "representation"]
-    )
+    again = probe.arrays(range(6), hidden, outputs, inputs=X, targets=Y, pairs=[(0, 3), (2, 1)], observe=names)
     assert list(again) == list(seen.trajectory)
     for name in again:
         np.testing.assert_array_equal(again[name], seen.trajectory[name], err_msg=name)
@@ -91,9 +85,8 @@ def test_layers_and_steps_of_a_jax_loop():
     def at(layers):
         return trained(1, layers=layers)[0].trajectory.coordinates["layer"].tolist()
 
-    assert [at(None), at("middle"), at("t*"), at(["two", "one"]), at({"b": "two"})] == [
-        ["one", "two"], ["two"], ["two"], ["two", "one"], ["b"],
-    ]  # fmt: skip
+    assert [at(None), at("middle"), at("t*")] == [["one", "two"], ["two"], ["two"]]
+    assert [at(["two", "one"]), at({"b": "two"})] == [["two", "one"], ["b"]]
     assert trained(5, at=[0, 5])[0].trajectory.times.tolist() == [0, 5]
     with pytest.raises(fs.UnknownName, match=r"unknown layer 'tow' of the network\n.*one, two\n.*'two'"):
         at("tow")
@@ -142,6 +135,19 @@ def test_arrays_without_outputs_or_inputs(tmp_path):
     np.testing.assert_array_equal(flattened["distance"], found["distance"])
 
 
+def test_every_record_says_what_its_times_count():
+    recorded = probe.arrays([0, 0.5, 2], HIDDEN)
+    curve = np.array([0.1, 0.2, 0.3])
+    gaps = dict(input_gap=1.0, target_gap=1.0)
+    drawn = probe.curves(
+        [0, 0.5, 2], distance=curve, output_distance=curve, output_alignment=curve - np.sqrt(curve), **gaps
+    )
+    steps, times = (trained(1, **options)[0].trajectory for options in ({}, {"lr": 0.1}))
+    clocks = {one.source: clock_of(one) for one in (recorded, drawn, steps)}
+    assert clocks == {"probe.arrays": "recorded time", "probe.curves": "recorded time", "probe.jax": "steps"}
+    assert clock_of(times) == "time (τ)"
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -166,6 +172,23 @@ def test_arrays_without_outputs_or_inputs(tmp_path):
 def test_wrong_arrays_are_refused_with_words(change, words):
     with pytest.raises(fs.BadInput, match=words):
         probe.arrays(**{"times": [0, 1, 2], "hidden": HIDDEN, **change})
+
+
+def test_the_backend_to_copy_reads_what_arrays_are_given(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "probe.md").read_text(encoding="utf-8")
+    code = re.search(r"^```text\n(# src/festina/probe/_saved\.py\n.*?)^```$", page, flags=re.M | re.S)[1]
+    namespace = {"__name__": "festina.probe._saved", "__package__": "festina.probe"}
+    exec(compile(code, "docs/probe.md", "exec"), namespace)
+    with pytest.raises(fs.BadInput, match=r"no file in .*\n.*0.npz"):
+        namespace["saved"](tmp_path)
+    for step, activity in zip((0, 20, 100), HIDDEN["h"], strict=True):
+        np.savez(tmp_path / f"{step}.npz", h=activity)
+    saved = namespace["saved"](tmp_path)
+    recorded = probe.arrays([0, 20, 100], HIDDEN)
+    assert list(saved) == list(recorded)
+    for name in recorded:
+        np.testing.assert_array_equal(saved[name], recorded[name])
+    assert (saved.source, clock_of(saved)) == ("probe.saved", "steps")
 
 
 def test_without_torch_all_else_works_and_the_words_say_how_to_get_it():

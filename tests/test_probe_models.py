@@ -154,10 +154,8 @@ def test_inputs_of_several_kinds_are_refused_with_words():
 
 
 def test_other_libraries_activations_are_found_by_what_they_do():
-    model = nn.Sequential(
-        nn.Linear(3, 6), GELUActivation(), Scaled(), Normed(), nn.LayerNorm(6), nn.Softmax(-1), nn.Identity(),
-        Fragile(), nn.Linear(6, 6), nn.PReLU(), nn.Linear(6, 2),
-    )  # fmt: skip
+    none = Scaled(), Normed(), nn.LayerNorm(6), nn.Softmax(-1), nn.Identity(), Fragile()
+    model = nn.Sequential(nn.Linear(3, 6), GELUActivation(), *none, nn.Linear(6, 6), nn.PReLU(), nn.Linear(6, 2))
     seen = probe.torch(model, inputs=X)
     assert seen.layers == ("1", "9")
     took = "layers=None took GELUActivation, PReLU, and not Linear × 3, Scaled, Normed, LayerNorm, Softmax, Identity"

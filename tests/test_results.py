@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -57,6 +60,26 @@ def test_the_setup_travels_with_the_trajectory(theory, setup):
     import json
 
     assert fs.Setup.from_json(json.dumps(theory.provenance["setup"])) == setup
+
+
+def test_the_weights_at_the_end(theory, trained, setup, tmp_path):
+    predicted, learned = theory.weights, trained.weights
+    assert [w.shape for w in predicted] == [(4, 4), (7, 4)]
+    assert [w.shape for w in learned] == [(2, 4, 4), (2, 7, 4)]
+    np.testing.assert_allclose(setup.net.map(predicted), theory["map"][-1], atol=1e-12)
+    for seed in range(2):
+        np.testing.assert_allclose(setup.net.map([w[seed] for w in learned]), trained["map"][seed, -1], atol=1e-12)
+    trained.save(tmp_path / "run.nc")
+    again = fs.Trajectory.load(tmp_path / "run.nc")
+    assert again.weights is None
+    assert again.setup == setup
+
+
+def test_trained_trajectories_are_copied_and_pickled(trained):
+    for again in (copy.copy(trained), copy.deepcopy(trained), pickle.loads(pickle.dumps(trained))):
+        assert again.setup == trained.setup
+        np.testing.assert_array_equal(again["loss"], trained["loss"])
+        np.testing.assert_array_equal(again.weights[0], trained.weights[0])
 
 
 def test_observables_of_a_theory_wait_until_asked(setup):

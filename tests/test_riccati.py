@@ -10,7 +10,8 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import festina as fs
-from festina import _dense, _riccati, _solve
+from festina._formulas import balanced_flow, interpolation
+from festina._verbs import evaluation
 from festina.theories._constants import constants_of
 
 SHAPES = [(4, 4, 4), (6, 3, 3), (3, 3, 6), (5, 4, 5), (3, 5, 6), (6, 5, 3), (4, 2, 4), (5, 1, 1)]  # in, hidden, out
@@ -94,38 +95,38 @@ def test_the_exact_way_to_factor_is_taken_when_the_start_is_steep(double):
     draw = np.random.default_rng(1).normal(size=(4, 4))
     # The first mode starts upside down but for 1e-5: its growing part is that much smaller than its fading one.
     weights = (basis.T @ np.diag([-1.0, 1.0, 1.0, 1.0]) @ expm(1e-5 * (draw - draw.T)) @ right, left @ basis)
-    flow = _riccati.flow(target, weights, 0.0)
+    flow = balanced_flow.flow(target, weights, 0.0)
     assert not flow.gentle
-    times = jnp.asarray([2.0, 8.0, 22.0, 26.0, 30.0])  # it is turned by t = 22
+    times = jnp.asarray([2.0, 8.0, 22.0, 26.0, 30.0])  # it has the right sign by t = 22
     true = np.stack([state[4:] @ state[:4].T for state in (stepped(target, weights, 0.0, float(t)) for t in times)])
 
     def errors(states):
-        lower, upper = _riccati.weights(flow, states)
+        lower, upper = balanced_flow.weights(flow, states)
         return np.abs(np.asarray(upper @ lower) - true).max(axis=(1, 2))
 
     by_qr, by_cholesky = (
-        errors(jax.lax.map(lambda t, way=way: _riccati._factored(way, *_riccati._lifted(flow, t)), times))
-        for way in (_riccati._inverse_factor_by_qr, _riccati._inverse_factor)
+        errors(jax.lax.map(lambda t, way=way: balanced_flow.factored(way, balanced_flow.grown_start(flow, t)), times))
+        for way in (balanced_flow.inverse_factor_by_qr, balanced_flow.inverse_factor)
     )
     assert by_qr.max() < 1e-9
-    assert errors(_riccati.states(flow, times)).max() < 1e-9
+    assert errors(balanced_flow.states(flow, times)).max() < 1e-9
     # Cholesky squares the small part and loses digits that the other keeps.
     assert np.median(by_cholesky[2:] / by_qr[2:]) > 5
 
 
-@pytest.mark.parametrize("hidden", [_riccati.FEW, _riccati.NARROW, _riccati.NARROW + 1, 40])
+@pytest.mark.parametrize("hidden", [balanced_flow.FEW, balanced_flow.NARROW, balanced_flow.NARROW + 1, 40])
 def test_narrow_and_wide_nets_take_different_ways_to_one_solution(hidden, double):
     rng = np.random.default_rng(hidden)
     target = rng.normal(size=(hidden, hidden)) / np.sqrt(hidden)
     setup = balanced_setup((hidden,) * 3, 0.4, task=fs.tasks.from_moments(target, np.eye(hidden)), times=[1.0])
-    flow = _riccati.flow(target, setup.weights(0), 0.4)
+    flow = balanced_flow.flow(target, setup.weights(0), 0.4)
     for time in (0.5, 5.0, 50.0):
-        lifted = _riccati._lifted(flow, jnp.asarray(time))
-        together = _riccati._orthonormalised(*lifted)
-        np.testing.assert_allclose(together, _riccati._factored(_riccati._inverse_factor, *lifted), atol=1e-9)
-        np.testing.assert_allclose(together, _riccati._factored(_riccati._inverse_factor_by_qr, *lifted), atol=1e-9)
+        grown = balanced_flow.grown_start(flow, jnp.asarray(time))
+        together = balanced_flow.orthonormalised(grown)
+        for way in (balanced_flow.inverse_factor, balanced_flow.inverse_factor_by_qr):
+            np.testing.assert_allclose(together, balanced_flow.factored(way, grown), atol=1e-9)
     state = stepped(target, setup.weights(0), 0.4, 5.0)
-    lower, upper = _riccati.weights(flow, _riccati.states(flow, jnp.asarray([5.0])))
+    lower, upper = balanced_flow.weights(flow, balanced_flow.states(flow, jnp.asarray([5.0])))
     np.testing.assert_allclose(upper[0] @ lower[0], state[hidden:] @ state[:hidden].T, atol=1e-10)
 
 
@@ -174,9 +175,7 @@ def test_a_reversed_task_is_never_learned_from_a_balanced_solution():
     back = fs.tasks.from_arrays(task.x, -task.y)
     solution = balanced_setup((4, 6, 4), 0.0, task=task, times=[1e3])
     tries = (fs.solve(solution, "BalancedRiccati", seed=seed) for seed in range(10))
-    layers = next(
-        tried for tried in tries if not tried.provenance["note"]
-    ).end_weights()  # half of the starts lack a mode
+    layers = next(tried for tried in tries if not tried.provenance["note"]).weights  # half of the starts lack a mode
     setup = fs.Setup(back, fs.nets.DeepLinear(6), fs.inits.Given(layers), times=[1.0, 1e2, 1e4])
     predicted = fs.solve(setup, "BalancedRiccati")
     left, values, right = np.linalg.svd(back.cov_yx)
@@ -257,16 +256,18 @@ def test_derivatives_in_the_start_are_right_and_those_in_the_task_are_refused(do
         return jnp.sum(jnp.sin(end @ jnp.linalg.solve(jnp.eye(3) + sum(grams), end.T)))
 
     def closed(target, lam, first):
-        flow = _riccati.flow(target, (first, last), lam)
-        one, two = _riccati.weights(flow, _riccati.states(flow, jnp.asarray([1.0])))
+        flow = balanced_flow.flow(target, (first, last), lam)
+        one, two = balanced_flow.weights(flow, balanced_flow.states(flow, jnp.asarray([1.0])))
         whole = jnp.concatenate([jnp.swapaxes(one, -1, -2), two], axis=1)[0]
         return jnp.sum(jnp.sin(whole @ whole.T))
 
     for target in (full, poor):
         for lam in (0.0, 0.8, -0.8):
             for argument in (1, 2):
-                seen, true = (jax.grad(f, argument)(jnp.asarray(target), lam, first) for f in (closed, by_exponentials))
-                np.testing.assert_allclose(seen, true, rtol=1e-7, atol=1e-9)
+                slope, true = (
+                    jax.grad(f, argument)(jnp.asarray(target), lam, first) for f in (closed, by_exponentials)
+                )
+                np.testing.assert_allclose(slope, true, rtol=1e-7, atol=1e-9)
     with pytest.raises(fs.BadInput, match=r"derivative .* with respect to the task"):
         jax.grad(closed)(jnp.asarray(full), 0.8, first)
 
@@ -309,7 +310,7 @@ GRIDS = {
 @pytest.fixture(scope="module")
 def wide_nets():
     """A net that is wide enough for a time to be costly, its constants, by λ; of two tasks one has no floor."""
-    width = _riccati.NARROW + 2
+    width = balanced_flow.NARROW + 2
     target = np.random.default_rng(7).normal(size=(width, width)) / np.sqrt(width)
     theory, nets = fs.theories.BalancedRiccati(), {}
     for lam, power in ((-1.5, None), (0.0, 4.0 * np.eye(width)), (2.0, 4.0 * np.eye(width))):
@@ -326,7 +327,7 @@ def test_a_dense_grid_is_the_closed_form_to_rounding(wide_nets, lam, grid):
     names = ("loss", "map", "input_representation", "output_representation", "kernel_distance")
     theory = fs.theories.BalancedRiccati()
     assert theory.costly(constants)
-    true = _solve._in_chunks(theory, names, constants, times)
+    true = evaluation.in_chunks(theory, names, constants, times)
     dense = fs.solve(setup.replace(times=times), theory)
     for name, values in true.items():
         size = np.abs(values).reshape(len(times), -1).max(axis=1).reshape(-1, *(1,) * (values.ndim - 1))
@@ -348,17 +349,17 @@ def counted(curve):
 def test_a_panel_that_resolves_costs_its_nodes_alone():
     evaluate, asked = counted(lambda t: np.exp(-t)[:, None] * [1.0, 2.0])
     times = np.sort(np.random.default_rng(1).uniform(0, 3, 5000))
-    found = _dense.at_times(evaluate, times)["curve"]
-    np.testing.assert_allclose(found, evaluate(times)["curve"], rtol=1e-13)
-    assert [len(times) for times in asked[:-1]] == [_dense.TOGETHER]
+    answer = interpolation.at_times(evaluate, times)["curve"]
+    np.testing.assert_allclose(answer, evaluate(times)["curve"], rtol=1e-13)
+    assert [len(times) for times in asked[:-1]] == [interpolation.TOGETHER]
 
 
 @pytest.mark.parametrize(
     "curve",
     [
         lambda t: 2 + np.cos(3e3 * t),
-        # At the nodes it is 3 − 2t: nothing but the panel's own times tells them apart.
-        lambda t: 2 + np.cos((2 * _dense.NODES - 1) * np.arccos(np.clip(2 * t - 1, -1, 1))),
+        # At the nodes it is 3 − 2t: nothing but the times of the panel tells them apart.
+        lambda t: 2 + np.cos((2 * interpolation.NODES - 1) * np.arccos(np.clip(2 * t - 1, -1, 1))),
         lambda t: 2 + (1e9 * t) % 1,
         lambda t: np.where(np.abs(t - 0.5) < 0.4, np.nan, 1.0),
         lambda t: np.exp(-80 * t),  # resolved against its largest value, and not against its smallest
@@ -368,7 +369,7 @@ def test_a_panel_that_resolves_costs_its_nodes_alone():
 def test_what_the_nodes_do_not_resolve_is_evaluated_at_every_time(curve):
     times = np.linspace(0, 1, 700)
     evaluate, asked = counted(curve)
-    np.testing.assert_array_equal(_dense.at_times(evaluate, times)["curve"], curve(times))
+    np.testing.assert_array_equal(interpolation.at_times(evaluate, times)["curve"], curve(times))
     assert np.isin(times, np.concatenate(asked)).all()
     assert sum(map(len, asked)) <= 5 / 3 * len(times)
 
@@ -376,7 +377,7 @@ def test_what_the_nodes_do_not_resolve_is_evaluated_at_every_time(curve):
 def test_what_resolves_in_part_is_evaluated_in_part():
     evaluate, asked = counted(lambda t: np.hypot(t - 0.6, 1e-3))  # a bend at 0.6
     times = np.linspace(0, 1, 1600)
-    found = _dense.at_times(evaluate, times)["curve"]
-    np.testing.assert_allclose(found, np.hypot(times - 0.6, 1e-3), rtol=2e-13)
+    answer = interpolation.at_times(evaluate, times)["curve"]
+    np.testing.assert_allclose(answer, np.hypot(times - 0.6, 1e-3), rtol=2e-13)
     assert sum(map(len, asked)) < 0.8 * len(times)
-    assert max(map(len, asked)) == _dense.TOGETHER
+    assert max(map(len, asked)) == interpolation.TOGETHER

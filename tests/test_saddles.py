@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import festina as fs
-from festina import _objective
+from festina._setup import loss as _objective
 
 # s, λ of the modes, λ of the other inputs, d_out, hidden
 CASES = {
@@ -56,7 +56,7 @@ def case(name):
 def landscape(task, net, points):
     """Losses, gradients and Hessians of the loss at points in the space of weights."""
     vectors = np.array([np.concatenate([layer.ravel() for layer in weights]) for weights in points])
-    return map(np.asarray, _landscape(net, _objective.evidence(net, task), vectors, (task.d_in, task.d_out)))
+    return map(np.asarray, _landscape(net, _objective.evidence_of(net, task), vectors, (task.d_in, task.d_out)))
 
 
 @functools.partial(jax.jit, static_argnames=("net", "sizes"))

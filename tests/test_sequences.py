@@ -45,6 +45,14 @@ def test_a_sequence_is_its_stages_one_by_one():
         np.testing.assert_allclose(whole["loss"][seed, 2], 0.5 * np.mean(np.sum(error**2, axis=1)), rtol=1e-7)
 
 
+def test_the_weights_at_the_end_are_those_of_the_last_stage():
+    names = ["map", "task_loss"]
+    predicted, trained = fs.solve(setup(), observe=names), fs.simulate(setup(), 2, observe=names)
+    np.testing.assert_allclose(NET.map(predicted.weights), predicted["map"][-1], atol=1e-12)
+    for seed in range(2):
+        np.testing.assert_allclose(NET.map([w[seed] for w in trained.weights]), trained["map"][seed, -1], atol=1e-12)
+
+
 def test_forgetting_is_the_loss_above_the_one_that_was_left():
     seen = fs.simulate(setup(times=[0.0, 2.9, 3.0, 5.9, 6.0, 8.0]), 2, ["task_loss", "forgetting"])
     losses, forgotten = seen["task_loss"], seen["forgetting"]
@@ -59,7 +67,10 @@ def test_forgetting_between_converged_tasks_needs_no_training():
     one = fs.Setup(fs.tasks.sequence(tasks, 200.0), fs.nets.DeepLinear(4), fs.inits.Balanced(1.0, 0.1), times=[600.0])
     forgotten = fs.solve(one)["forgetting"][-1]
     targets = [task.target() for task in tasks]
-    between = lambda i, j: 0.5 * np.sum((targets[i] - targets[j]) ** 2)  # noqa: E731
+
+    def between(i, j):
+        return 0.5 * np.sum((targets[i] - targets[j]) ** 2)
+
     np.testing.assert_allclose(forgotten, [between(2, 0), between(2, 1), 0], atol=1e-9)
 
 

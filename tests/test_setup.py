@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
+import pickle
 
 import jax
 import numpy as np
@@ -174,6 +176,52 @@ def test_parts_of_the_wrong_kind_are_named(position, value):
     parts = dict(task=TASK, net=fs.nets.DeepLinear(3), init=fs.inits.Aligned(0.1), rule=fs.rules.GradientFlow())
     with pytest.raises(fs.BadInput, match=f"{position} is"):
         fs.Setup(**{**parts, position: value})
+
+
+def memories(*setups):
+    """The caches of these setups, none of which may be another's."""
+    found = [setup._memory for setup in setups]
+    assert len(set(map(id, found))) == len(found)
+    return found
+
+
+@pytest.mark.parametrize("remake", [copy.copy, copy.deepcopy, lambda setup: pickle.loads(pickle.dumps(setup))])
+def test_copies_are_equal_and_share_no_memory(remake):
+    setup = small(until=3.0)
+    setup.modes()
+    again = remake(setup)
+    assert again == setup
+    for one, other in zip(again.weights(), setup.weights(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    memories(setup, again)
+
+
+def test_a_replaced_setup_begins_with_what_is_known_and_shares_no_memory():
+    setup = small(until=3.0)
+    first = setup.weights(1)
+    later, other = setup.replace(until=5.0), setup.replace(init=fs.inits.Aligned(0.2))
+    assert later.weights(1) is first
+    assert other.weights(1) is not first
+    later.modes(2)
+    known, learned, fresh = memories(setup, later, other)
+    assert set(known._results) < set(learned._results)
+    assert ("modes", 2) not in fresh._results
+
+
+def test_traced_setups_remember_nothing():
+    setup = small(until=3.0)
+    setup.weights()
+
+    def size(scale):
+        traced = setup.replace(init=fs.inits.Aligned(scale))
+        return sum((w**2).sum() for w in traced.weights())
+
+    scales = np.array([0.1, 0.2])
+    sizes = [float(sum((w**2).sum() for w in setup.replace(init=fs.inits.Aligned(s)).weights())) for s in scales]
+    np.testing.assert_allclose(jax.vmap(size)(scales), sizes, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(size)(0.2), sizes[1], rtol=1e-6)
+    leaves, structure = jax.tree.flatten(setup)
+    memories(setup, jax.tree.unflatten(structure, leaves))
 
 
 def test_replace_keeps_the_grid_and_refuses_unknown_parts():

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import festina as fs
+from festina._training import loop
 
 TASK = fs.tasks.hierarchy(levels=2)
 
@@ -25,12 +26,45 @@ def relu(**changes) -> fs.Setup:
 
 def in_fresh_python(code: str, **environment: str) -> str:
     """Run code in a new interpreter with warnings as errors; its output."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        capture_output=True, text=True, env={**os.environ, **environment}, timeout=300,
-    )  # fmt: skip
+    words = [sys.executable, "-W", "error", "-c", textwrap.dedent(code)]
+    done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.mark.parametrize(("precision", "rounding"), [("float64", 1e-12), ("float32", 1e-6)])
+def test_the_trained_weights_give_the_last_outputs(precision, rounding):
+    trained = fs.simulate(relu(precision=precision), seeds=3, observe="outputs")
+    assert [w.shape for w in trained.weights] == [(3, 6, 4), (3, 7, 6)]
+    assert all(w.dtype == precision for w in trained.weights)
+    for seed in range(3):
+        outputs = relu().net.apply([np.asarray(w[seed], float) for w in trained.weights], TASK.x)
+        np.testing.assert_allclose(
+            trained["outputs"][seed, -1], outputs, atol=1e-12 if precision == "float64" else 1e-6
+        )
+
+
+def test_an_interrupt_is_answered_as_asked(monkeypatch):
+    block = loop.Run.block
+    blocks = []
+
+    def interrupted(run):
+        if len(blocks) == 2:
+            raise KeyboardInterrupt
+        blocks.append(block(run))
+        return blocks[-1]
+
+    monkeypatch.setattr(loop.Run, "block", interrupted)
+    setup = relu(times=np.arange(1, 300) * 0.1)
+    kept = fs.simulate(setup)
+    assert kept.provenance["interrupted"]
+    assert 0 < len(kept.times) == kept["loss"].shape[1] < 299
+    assert np.isfinite(np.concatenate([w.ravel() for w in kept.weights])).all()
+    blocks.clear()
+    with pytest.raises(KeyboardInterrupt):
+        fs.simulate(setup, interrupt="raise")
+    with pytest.raises(fs.UnknownName, match="interrupt"):
+        fs.simulate(setup, interrupt="stop")
 
 
 def test_axes_and_shapes():
@@ -228,10 +262,19 @@ def test_it_is_silent_away_from_a_terminal(capfd):
 
 LONG_RUN = """
     import festina as fs
+    from festina._training.loop import Run
+
+    advance = Run.block
+
+    def block(run):
+        records = advance(run)
+        print("block", flush=True)
+        return records
+
+    Run.block = block
     setup = fs.Setup(fs.tasks.hierarchy(levels=2), fs.nets.MLP(64), fs.inits.SmallRandom(0.1),
                      fs.rules.GradientDescent(1e-4), until=1e5, points=2000)
-    print("started", flush=True)
-    seen = fs.simulate(setup, progress={progress})
+    seen = fs.simulate(setup)
     assert 0 < len(seen.times) < 2000 and seen["loss"].shape == (1, len(seen.times)), len(seen.times)
     assert seen.provenance["interrupted"]
     seen.save("finished.nc")
@@ -240,16 +283,14 @@ LONG_RUN = """
 
 
 def test_ctrl_c_returns_what_is_finished(child, tmp_path):
-    process = child(
-        sys.executable, "-c", textwrap.dedent(LONG_RUN.format(progress=None)),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
-    )  # fmt: skip
-    assert process.stdout.readline().strip() == "started"
-    time.sleep(15)  # compilation, then some blocks; the whole run would take many minutes
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = child(sys.executable, "-c", textwrap.dedent(LONG_RUN), cwd=tmp_path, **pipes)
+    for _ in range(3):  # the whole run would take many minutes
+        assert process.stdout.readline().strip() == "block"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
-    kept, saved = out.split()[1:]
+    kept, saved = out.splitlines()[-1].split()[1:]
     assert int(kept) == int(saved) > 0
 
 
@@ -257,10 +298,9 @@ def test_a_terminal_sees_loss_and_time_left(child, tmp_path):
     import pty
 
     leader, follower = pty.openpty()
-    child(
-        sys.executable, "-c", textwrap.dedent(LONG_RUN.format(progress=None)),
-        stdout=subprocess.DEVNULL, stderr=follower, cwd=tmp_path, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-    )  # fmt: skip
+    terminal = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    words = sys.executable, "-c", textwrap.dedent(LONG_RUN)
+    child(*words, stdout=subprocess.DEVNULL, stderr=follower, cwd=tmp_path, env=terminal)
     os.close(follower)
     seen, end = "", time.monotonic() + 60
     try:

@@ -56,14 +56,14 @@ def test_the_error_of_the_map_is_of_the_order_of_one_less_the_ratio_of_modes(rat
     rng = np.random.default_rng(3)
     weights = rng.normal(size=(4, 2)), rng.normal(size=(2, 4))
     task = fs.tasks.from_moments(np.diag([1.0, ratio]), np.diag(variances))
-    scales, seen, stated = np.array([1e-5, 1e-6, 1e-7]), [], []
+    scales, true, stated = np.array([1e-5, 1e-6, 1e-7]), [], []
     for scale in scales:
         init = fs.inits.Given([scale * w for w in weights])
         # The error is largest while the first mode is learned.
         setup = fs.Setup(task, fs.nets.DeepLinear(4), init, until=-1.4 * np.log(scale), points=400)
-        seen.append(errors(setup)[0])
+        true.append(errors(setup)[0])
         stated.append(stated_error(setup))
-    for values in (seen, stated):
+    for values in (true, stated):
         order = np.diff(np.log(values)) / np.diff(np.log(scales))
         np.testing.assert_allclose(order, 1 - ratio, atol=0.01)
 
@@ -78,7 +78,7 @@ def test_no_start_is_small_enough_for_modes_that_are_nearly_equal():
 SHAPES = [(2, 2, 3), (3, 5, 1), (3, 3, 12), (6, 4, 3), (5, 8, 20)]  # inputs, outputs, hidden
 
 
-def drawn(rng, shape):
+def random_setup(rng, shape):
     """A random task and start: spectra, degenerate or nearly so or of low rank, variances, scales, horizons."""
     d_in, d_out, hidden = shape
     count = min(d_in, d_out)
@@ -119,9 +119,9 @@ def covered(setups):
 
 def test_the_stated_error_covers_that_of_random_draws():
     rng = np.random.default_rng(13)
-    found = covered(drawn(rng, shape) for shape in SHAPES for _ in range(20))
-    assert len(found) > 60
-    true, stated = found[found[:, 0] > 10 * INTEGRATOR].T
+    pairs = covered(random_setup(rng, shape) for shape in SHAPES for _ in range(20))
+    assert len(pairs) > 60
+    true, stated = pairs[pairs[:, 0] > 10 * INTEGRATOR].T
     assert np.median((stated / true)[stated <= 0.1]) < 2.5
     # What is kept from being chosen is hardly ever right to a tenth of the bound.
     assert np.mean((stated > 0.1) & (true < 0.01)) < 0.05
@@ -142,13 +142,13 @@ def test_the_stated_error_covers_that_of_real_data():
         fs.tasks.from_arrays(flowers, flowers),  # reproducing its inputs a net learns their principal components
         fs.tasks.from_arrays(patients, patients),
     ]
-    found = covered(
+    pairs = covered(
         fs.Setup(task, fs.nets.DeepLinear(6), fs.inits.SmallRandom(scale), points=200)
         for task in tasks
         for scale in (3e-2, 1e-3, 1e-6)
     )
-    assert len(found) >= 8
-    true, stated = found[found[:, 1] <= 0.1].T
+    assert len(pairs) >= 8
+    true, stated = pairs[pairs[:, 1] <= 0.1].T
     assert np.median(stated / true) < 2.5
 
 

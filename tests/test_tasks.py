@@ -30,14 +30,18 @@ EXAMPLES = {name: getattr(fs.tasks, name) for name in fs.tasks.__all__} | {
     "mnist": lambda: fs.tasks.mnist(20) if "FESTINA_DATA" in os.environ else fs.tasks.mnist_stand_in(20),
 }
 # A sequence is several tasks; see test_sequences.py.
-every_task = pytest.mark.parametrize("name", sorted(set(fs.tasks.__all__) - {"sequence"}))
+NAMES = sorted(set(fs.tasks.__all__) - {"sequence"})
+MADE = {name: EXAMPLES[name]() for name in NAMES}
+every_task = pytest.mark.parametrize("name", NAMES)
+every_task_with_samples = pytest.mark.parametrize("name", [n for n in NAMES if MADE[n].samples is not None])
+every_task_with_stated_vectors = pytest.mark.parametrize(
+    "name", [n for n in NAMES if MADE[n].stated_vectors is not None]
+)
 
 
-@every_task
+@every_task_with_samples
 def test_second_moments_agree_with_samples(name):
-    task = EXAMPLES[name]()
-    if task.samples is None:
-        return
+    task = MADE[name]
     np.testing.assert_allclose(
         task.cov_yx, np.mean([np.outer(y, x) for x, y in zip(task.x, task.y, strict=True)], axis=0), atol=1e-14
     )
@@ -47,7 +51,7 @@ def test_second_moments_agree_with_samples(name):
 
 @every_task
 def test_spectrum_and_modes_rebuild_the_moments(name):
-    task = EXAMPLES[name]()
+    task = MADE[name]
     modes = task.modes()
     np.testing.assert_allclose(task.spectrum(), np.linalg.svd(task.cov_yx, compute_uv=False), atol=1e-12)
     np.testing.assert_allclose(modes.matrix(modes.singular_values), task.cov_yx, atol=1e-12)
@@ -56,25 +60,23 @@ def test_spectrum_and_modes_rebuild_the_moments(name):
 
 @every_task
 def test_names_line_up_with_axes(name):
-    task = EXAMPLES[name]()
+    task = MADE[name]
     for names, size in ((task.items, task.samples), (task.inputs, task.d_in), (task.features, task.d_out)):
         assert names is None or len(names) == size
 
 
 @every_task
 def test_labels_line_up_with_samples(name):
-    task = EXAMPLES[name]()
+    task = MADE[name]
     for values in (task.labels or {}).values():
         assert values.shape == (task.samples,)
         assert np.isfinite(values).all()
     assert task.moments_only().labels is None
 
 
-@every_task
+@every_task_with_samples
 def test_target_and_floor_are_those_of_least_squares(name):
-    task = EXAMPLES[name]()
-    if task.samples is None:
-        return
+    task = MADE[name]
     best, *_ = np.linalg.lstsq(task.x, task.y, rcond=None)
     residual = task.y - task.x @ best
     np.testing.assert_allclose(task.x @ task.target().T, task.x @ best, atol=1e-9)
@@ -87,23 +89,21 @@ def test_the_spectrum_of_the_hierarchy_is_the_stated_one(levels):
     np.testing.assert_allclose(task.stated_spectrum, np.linalg.svd(task.cov_yx, compute_uv=False), atol=1e-13)
 
 
-@every_task
+@every_task_with_stated_vectors
 def test_stated_vectors_are_right_singular_vectors(name):
-    task = EXAMPLES[name]()
-    if task.stated_vectors is None:
-        return
+    task = MADE[name]
     values, vectors = task.stated_spectrum, task.vectors()
     assert vectors is task.stated_vectors
     assert np.all(np.diff(values) <= 1e-12)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(task.d_in), atol=1e-13)
     np.testing.assert_allclose(task.cov_yx.T @ task.cov_yx @ vectors, vectors * values**2, atol=1e-13)
     # Inside a level any basis is right; the space that it spans is not free.
-    found = np.linalg.svd(task.cov_yx)[2].T
+    right = np.linalg.svd(task.cov_yx)[2].T
     starts = np.flatnonzero(np.diff(values, prepend=np.inf) < -1e-9)
     for first, last in zip(starts, [*starts[1:], len(values)], strict=True):
         level = slice(first, last)
         np.testing.assert_allclose(
-            vectors[:, level] @ vectors[:, level].T, found[:, level] @ found[:, level].T, atol=1e-11
+            vectors[:, level] @ vectors[:, level].T, right[:, level] @ right[:, level].T, atol=1e-11
         )
 
 
@@ -153,12 +153,12 @@ def test_a_whitened_task_is_the_same_task_in_white_inputs(moments_only):
 
 @every_task
 def test_every_task_comes_back_from_json(name):
-    setup = fs.Setup(EXAMPLES[name](), fs.nets.DeepLinear(3), fs.inits.SmallRandom(0.1), until=1.0)
+    setup = fs.Setup(MADE[name], fs.nets.DeepLinear(3), fs.inits.SmallRandom(0.1), until=1.0)
     assert fs.Setup.from_json(setup.to_json()) == setup
 
 
 def test_labels_count_wherever_a_task_goes():
-    from festina._spec import to_spec
+    from festina._setup.spec import to_spec
 
     numbers = np.array([0, 1, 0, 1])
     task = fs.tasks.from_arrays(np.eye(4), np.eye(4), labels={"sign": [1.0, -1.0, 1.0, -1.0], "context": numbers})
@@ -233,7 +233,7 @@ def test_a_task_keeps_its_data_when_the_caller_changes_theirs():
 
 
 def test_a_changed_task_does_not_keep_its_recipe_in_json():
-    from festina._spec import to_spec
+    from festina._setup.spec import to_spec
 
     setup = fs.Setup(fs.tasks.hierarchy(2), fs.nets.DeepLinear(3), fs.inits.Aligned(0.1), until=1.0)
     assert to_spec(setup)["task"] == {"hierarchy": {"levels": 2}}

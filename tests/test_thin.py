@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import festina as fs
-from festina import _run, _thin
-from festina._noun import noun
-from festina._objective import evidence
+from festina._foundation.nouns import noun
+from festina._setup.loss import evidence_of
+from festina._training import marks, thin_factors
+from festina._training.descents import descent_for
 
 STEPS = (0, 1, 2, 11, 12, 13, 25, 300)  # around the ends of blocks
 LR = 0.02
@@ -24,7 +25,7 @@ class Plain(fs.nets.MLP):
 
 @pytest.fixture(autouse=True)
 def small_nets_too(monkeypatch):
-    monkeypatch.setattr(_thin, "FEWEST_WEIGHTS", 0)
+    monkeypatch.setattr(thin_factors, "FEWEST_WEIGHTS", 0)
 
 
 def setup(net, steps=STEPS, lr=LR, task=None, gain=1.0):
@@ -32,8 +33,9 @@ def setup(net, steps=STEPS, lr=LR, task=None, gain=1.0):
     return fs.Setup(task, net, fs.inits.Xavier(gain), rule, times=np.array(steps) * lr)
 
 
-def pays(work):
-    return _thin.pays(work.net, evidence(work.net, work.task, full_batch=work.rule.full_batch), work.rule)
+def is_thin(work):
+    evidence = evidence_of(work.net, work.task, full_batch=work.rule.full_batch)
+    return descent_for(work.net, evidence, work.rule) is thin_factors.ThinFactors
 
 
 def by_hand(work, last):
@@ -77,7 +79,7 @@ def by_hand(work, last):
 )
 def test_equals_plain_descent(net, steps, task):
     work = setup(net, steps, task=task)
-    assert pays(work)
+    assert is_thin(work)
     found = fs.simulate(work, 1, ["loss", "distance"], progress=False)
     losses, activities = by_hand(work, steps[-1])
     np.testing.assert_allclose(found["loss"][0], losses[list(steps)], rtol=1e-11, atol=1e-14)
@@ -107,31 +109,36 @@ def test_divergence_is_seen_at_its_step():
 def test_only_where_it_pays(monkeypatch):
     monkeypatch.undo()
     large, two = fs.nets.MLP((500,) * 20, "leaky_relu", bias=True), fs.tasks.two_point()
-    assert pays(setup(large))
-    assert not pays(setup(fs.nets.MLP((50,) * 20)))
-    assert not pays(setup(fs.nets.MLP((500,) * 10 + (400,) * 10)))
-    assert not pays(setup(fs.nets.MLP(5000)))
-    assert not pays(setup(large, task=fs.tasks.regression(d_in=3, d_out=2, samples=16, seed=1)))
+    assert is_thin(setup(large))
+    assert not is_thin(setup(fs.nets.MLP((50,) * 20)))
+    assert not is_thin(setup(fs.nets.MLP((500,) * 10 + (400,) * 10)))
+    assert not is_thin(setup(fs.nets.MLP(5000)))
+    assert not is_thin(setup(large, task=fs.tasks.regression(d_in=3, d_out=2, samples=16, seed=1)))
     for rule in (fs.rules.Adam(LR), fs.rules.SGD(LR, batch=1), fs.rules.GradientFlow()):
-        assert not pays(fs.Setup(two, large, fs.inits.Xavier(1.0), rule, times=[1.0]))
+        assert not is_thin(fs.Setup(two, large, fs.inits.Xavier(1.0), rule, times=[1.0]))
 
 
 def test_the_clock_decides_nothing(monkeypatch):
     # In float32 and with kinks, one block that ends elsewhere shows after a few hundred steps.
     work = setup(fs.nets.MLP((40,) * 12, "leaky_relu", bias=True), steps=(5, 601)).replace(precision="float32")
-    assert pays(work)
+    assert is_thin(work)
 
-    def seen(seconds):
-        monkeypatch.setattr(_run, "BLOCK_SECONDS", seconds)
+    def trained(seconds):
+        monkeypatch.setattr(marks, "BLOCK_SECONDS", seconds)
         cuts = []
-        marks = _run.Run._marks
-        monkeypatch.setattr(_run.Run, "_marks", lambda run: (marks(run), cuts.append(int(run.at)))[0])
-        found = fs.simulate(work, 1, ["loss", "distance"], progress=False)
-        monkeypatch.setattr(_run.Run, "_marks", marks)
-        return found, cuts
+        block = marks.Course.block
 
-    (one, few), (other, many) = seen(100.0), seen(1e-4)
+        def watched(course, descent):
+            found = block(course, descent)
+            cuts.append(int(course.done))
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(marks.Course, "block", watched)
+            return fs.simulate(work, 1, ["loss", "distance"], progress=False), cuts
+
+    (one, few), (other, many) = trained(100.0), trained(1e-4)
     assert len(many) > len(few)
-    assert all(cut % _thin.STEPS == 0 for cut in many if cut not in (5, 601))
+    assert all(cut % thin_factors.STEPS == 0 for cut in many if cut not in (5, 601))
     for name in ("loss", "distance"):
         np.testing.assert_array_equal(one[name], other[name])

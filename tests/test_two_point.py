@@ -13,8 +13,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import festina as fs
-from festina import _one_pair, _pair, _rotation, _two_point
-from festina._fit import fit_two_point
+from festina._formulas import two_layer_mode
+from festina._formulas.two_points import ends, flow, rotation, single_pair
+from festina._formulas.two_points.pair import Curves, Pair, Start, TurningStart, Vectors
+from festina._verbs.fit.two_points import fit_two_point
 from festina.theories.two_point import final_distance, trajectory
 
 NAMES = ("distance0", "output0", "alignment0", "input_gap", "target_gap", "tau_h", "tau_y")
@@ -85,7 +87,9 @@ def world():
 def predicted(world):
     """The closed form at the times of `world`, which differ from pair to pair."""
     with jax.enable_x64(True):
-        return _two_point.Curves(*map(np.asarray, jax.jit(_two_point.states)(world[3], **world[1])))
+        numbers = [*world[1].values()]
+        found = jax.jit(flow.states)(world[3], Start(*numbers[:3]), Pair(*numbers[3:]))
+        return Curves(*map(np.asarray, found))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -169,20 +173,21 @@ def test_one_output_is_solved_with_any_rotation(kind, double):
         decoder = -np.sign(decoder @ encoder @ dx)[:, None] * decoder
     u, v = encoder @ dx, decoder[0]
     true = matrix_flow(encoder, decoder, dx, target, tau_h, tau_y, times)
-    constants = (dx @ dx, target @ target, tau_h, tau_y)
-    found = _rotation.rotating(times, u @ u, v @ v, u @ v, *constants)
+    constants = Pair(dx @ dx, target @ target, tau_h, tau_y)
+    turning = TurningStart(u @ u, v @ v, u @ v)
+    found = rotation.rotating(times, turning, constants)
     np.testing.assert_allclose(found, true, rtol=1e-8, atol=1e-8)
-    late = _rotation.rotating(np.array([1e3, 1e6]), u @ u, v @ v, u @ v, *constants)
+    late = rotation.rotating(np.array([1e3, 1e6]), turning, constants)
     assert all(np.all(np.isfinite(curve)) for curve in late)
     if kind != "stuck":
-        end = _rotation.rotated_final_distance(u @ u, v @ v, u @ v, *constants)
+        end = rotation.rotated_final_distance(turning, constants)
         np.testing.assert_allclose(late.distance[1], end, rtol=1e-9, atol=1e-5 if kind == "still" else 1e-12)
     if kind == "any":
         # The theory without rotation is not the flow of this net.
         start = dict(zip(NAMES, (*true[:, 0], *constants), strict=True))
         assert abs(final_distance(**start) / end - 1) > 0.01
     if kind in ("parallel", "stuck", "still"):
-        plain = _two_point.states(times, *true[:, 0], *constants)
+        plain = flow.states(times, Start(*true[:, 0]), constants)
         np.testing.assert_allclose(plain, found, rtol=1e-9, atol=1e-12)
 
 
@@ -207,9 +212,9 @@ def test_extreme_starts_keep_their_digits(double):
     np.testing.assert_allclose(trajectory(1e9, **far).distance, final_distance(**far), rtol=1e-10)
     lazy = dict(zip(NAMES, (1e8, 0.0, 0.0, *task), strict=True))
     np.testing.assert_allclose(trajectory(1.0, **lazy).output, 1.0, rtol=1e-12)
-    np.testing.assert_allclose(_two_point.settled(-3.0, 2.0), 2 * np.exp(np.arcsinh(-3 / 4)), rtol=1e-14)
-    assert _two_point.settled(0.0, 0.0) == 0
-    assert _two_point.lazy_limit(-2.0) == 0
+    np.testing.assert_allclose(ends.settled(-3.0, 2.0), 2 * np.exp(np.arcsinh(-3 / 4)), rtol=1e-14)
+    assert ends.settled(0.0, 0.0) == 0
+    assert ends.lazy_limit(-2.0) == 0
 
 
 def test_between_passing_through_zero_and_turning_before_it_a_start_ends_at_the_saddle():
@@ -229,30 +234,32 @@ def test_between_passing_through_zero_and_turning_before_it_a_start_ends_at_the_
 
 def test_the_slope_of_the_closed_form_is_the_field(world, double):
     _, numbers, _, times = world
-    constants = [numbers[name] for name in NAMES[3:]]
-    start = _two_point.start(*(numbers[name] for name in NAMES[:3]), numbers["target_gap"])
+    start, constants = Start(*(numbers[name] for name in NAMES[:3])), Pair(*(numbers[name] for name in NAMES[3:]))
+    vectors = flow.vectors_of(start, constants.target_gap)
     moments = times[:, [0, 2, 5]]
 
     @jax.jit
     def both(shift):
-        flow = lambda t: _two_point.vectors(moments + t, start, *constants)  # noqa: E731
-        return *jax.jvp(flow, (shift,), (1.0,)), _two_point.states(moments, **numbers)
+        def moved(t):
+            return flow.vectors(moments + t, vectors, constants)
+
+        return *jax.jvp(moved, (shift,), (1.0,)), flow.states(moments, start, constants)
 
     state, slope, curves = both(0.0)
-    wide = [number[:, None] for number in constants]
-    for mine, wanted in zip(slope, _two_point.field(state, *wide), strict=True):
+    wide = Pair(*(number[:, None] for number in constants))
+    for mine, wanted in zip(slope, flow.field(state, wide), strict=True):
         np.testing.assert_allclose(mine, wanted, rtol=1e-8, atol=1e-9 * np.abs(wanted).max())
-    np.testing.assert_allclose(_two_point.field(state, *wide), regular(*map(np.asarray, state), *wide), rtol=1e-9)
-    for mine, wanted in zip(_two_point.read(state, wide[1]), curves, strict=True):
+    np.testing.assert_allclose(flow.field(state, wide), regular(*map(np.asarray, state), *wide), rtol=1e-9)
+    for mine, wanted in zip(flow.read(state, wide.target_gap), curves, strict=True):
         np.testing.assert_allclose(mine, wanted, rtol=1e-9, atol=1e-12)
 
 
 def test_the_field_is_the_printed_system_where_that_is_regular(double):
     rng = np.random.default_rng(1)
     r, along, off, X, Y, tau_h, tau_y = np.exp(rng.normal(size=(7, 20)))
-    state = _two_point.Vectors(r, along, off)
-    H, P, w = _two_point.read(state, Y)
-    slope = jax.jvp(lambda s: _two_point.read(s, Y), (state,), (_two_point.field(state, X, Y, tau_h, tau_y),))[1]
+    state = Vectors(r, along, off)
+    H, P, w = flow.read(state, Y)
+    slope = jax.jvp(lambda s: flow.read(s, Y), (state,), (flow.field(state, Pair(X, Y, tau_h, tau_y)),))[1]
     printed = (
         -X / tau_h * w,
         -w * (H / tau_y + X * P / (tau_h * H)),
@@ -271,7 +278,8 @@ def test_derivatives_in_the_rates_are_those_of_differences(world, double):
     @jax.jit
     def end(logs):
         tau_h, tau_y = jnp.exp(logs)
-        return _two_point.states(times, **{**numbers, "tau_h": tau_h, "tau_y": tau_y})
+        H, P, w, X, Y = [*numbers.values()][:5]
+        return flow.states(times, Start(H, P, w), Pair(X, Y, tau_h, tau_y))
 
     @jax.jit
     def forward_and_back(logs, ways):
@@ -309,12 +317,13 @@ def test_one_pair_in_plain_numbers_is_the_same_or_is_left_to_the_whole_form(doub
         (1.0, 1, 0, 1, 1, 1, 1e80),
     ]
     numbers = np.concatenate([numbers, special])
-    whole = np.stack(_two_point.states(times, *numbers.T), axis=1)
-    found = [_one_pair.curves(times, *map(float, row)) for row in numbers]
+    start, pair = Start(*numbers.T[:3]), Pair(*numbers.T[3:])
+    whole = np.stack(flow.states(times, start, pair), axis=1)
+    found = [single_pair.curves(times, Start(*row[:3]), Pair(*row[3:])) for row in numbers.tolist()]
     assert 0.2 < np.mean([one is not None for one in found]) < 0.8
     assert [one is None for one in found[-6:]] == [False, False, True, True, True, True]
-    ends = _two_point.final_distance(*numbers.T)
-    for one, exact, row, end in zip(found, whole, numbers, ends, strict=True):
+    finals = ends.final_distance(start, pair)
+    for one, exact, row, end in zip(found, whole, numbers, finals, strict=True):
         if one is not None:
             # The whole form has lost digits of an output that is small beside the layer.
             beside = row[0] / np.sqrt(row[1] * row[3] * row[6] / row[5])
@@ -348,12 +357,16 @@ def test_plain_times_and_numbers_of_every_kind_have_one_answer():
 
 
 def test_the_mean_of_a_decay_keeps_its_digits_and_those_of_its_slope(double):
-    x = np.concatenate([np.logspace(-3, 1, 401), _pair.NEAR + np.array([-1e-9, 1e-9]), -np.logspace(-3, 0, 50)])
+    x = np.concatenate(
+        [np.logspace(-3, 1, 401), two_layer_mode.NEAR + np.array([-1e-9, 1e-9]), -np.logspace(-3, 0, 50)]
+    )
     series = lambda k: np.sum([(-x) ** n / math.prod((n + 1, *range(1, n + 1))) * k(n) for n in range(80)], axis=0)  # noqa: E731
-    value, slope = jax.vmap(jax.value_and_grad(_pair.mean_decay))(x)
+    value, slope = jax.vmap(jax.value_and_grad(two_layer_mode.mean_decay))(x)
     np.testing.assert_allclose(value, -np.expm1(-x) / x, rtol=1e-15)
     np.testing.assert_allclose(slope, series(lambda n: n) / x, rtol=1e-11)  # of terms up to 2000 at x = 10
-    value, slope = jax.vmap(jax.value_and_grad(_pair.mean_decay))(np.array([0.0, 1e-300, 1e-160, -1e-150, 1e-30]))
+    value, slope = jax.vmap(jax.value_and_grad(two_layer_mode.mean_decay))(
+        np.array([0.0, 1e-300, 1e-160, -1e-150, 1e-30])
+    )
     np.testing.assert_allclose([value, slope], [[1.0] * 5, [-0.5] * 5], rtol=1e-15)
 
 
@@ -422,16 +435,17 @@ def test_what_is_conserved(world, predicted, double):
     wide = {name: number[:, None] for name, number in numbers.items()}
     tasks = [wide[name] for name in ("input_gap", "tau_h", "tau_y")]
     alive = predicted.distance > 1e-3
-    now = _two_point.invariant(predicted.distance, predicted.output, *tasks)
-    then = _two_point.invariant(wide["distance0"], wide["output0"], *tasks)
+    now = ends.invariant(predicted.distance, predicted.output, *tasks)
+    then = ends.invariant(wide["distance0"], wide["output0"], *tasks)
     size = predicted.distance + np.abs(then)
     assert np.max((np.abs(now - then) / size)[alive]) < 1e-9
 
 
 def test_the_rates_of_approach_are_eigenvalues(double):
     H, P, X, Y, tau_h, tau_y = 0.3, 2.0, 1.5, 0.8, 0.7, 1.9
-    off_rate, along_rate = _two_point.fixed_point_rates(H, P, X, Y, tau_h, tau_y)
-    end = _two_point.settled(_two_point.invariant(H, P, X, tau_h, tau_y), _two_point.rich_distance(X, Y, tau_h, tau_y))
+    pair = Pair(X, Y, tau_h, tau_y)
+    off_rate, along_rate = ends.fixed_point_rates(H, P, pair)
+    end = ends.settled(ends.invariant(H, P, X, tau_h, tau_y), ends.rich_distance(pair))
 
     def printed(state):
         H, P, w = state
@@ -462,13 +476,14 @@ def test_the_law_of_the_final_distance_is_that_of_draws(tau_y, double):
     rng = np.random.default_rng(0)
     starts, decoders = rng.normal(mean, mean, (2, 400_000))
     A, B = X * starts - tau_y * X * decoders, np.sqrt(tau_y * X * Y)
-    ends = A / 2 + np.sqrt(A**2 / 4 + B**2)
-    law = _two_point.law_of_final_distance(mean, X, Y, 1.0, tau_y)
+    finals = A / 2 + np.sqrt(A**2 / 4 + B**2)
+    pair = Pair(X, Y, 1.0, tau_y)
+    law = ends.law_of_final_distance(mean, pair)
     shares = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-    np.testing.assert_allclose(law.cdf(np.quantile(ends, shares)), shares, atol=0.003)
+    np.testing.assert_allclose(law.cdf(np.quantile(finals, shares)), shares, atol=0.003)
     np.testing.assert_allclose(law.cdf(law.quantile(shares)), shares, rtol=1e-10)
     np.testing.assert_allclose(law.quantile(0.5), B * np.exp(np.arcsinh(np.median(A) / (2 * B))), rtol=0.01)
-    narrow = _two_point.law_of_final_distance(mean, X, Y, 1.0, tau_y, spread=1e-6)
+    narrow = ends.law_of_final_distance(mean, pair, spread=1e-6)
     np.testing.assert_allclose(narrow.quantile(0.9), narrow.quantile(0.1), rtol=1e-4)
 
 
@@ -495,11 +510,11 @@ def test_the_loss_is_that_of_the_two_outputs(double):
     outputs, targets = rng.normal(size=(2, 2, 5))
     dy, wanted = outputs[1] - outputs[0], targets[1] - targets[0]
     P = dy @ dy
-    curves = _two_point.Curves(*(np.array([n]) for n in (1.0, P, P - dy @ wanted)))
+    curves = Curves(*(np.array([n]) for n in (1.0, P, P - dy @ wanted)))
     mean = np.sum((outputs.mean(axis=0) - targets.mean(axis=0)) ** 2)
-    found = _two_point.loss(np.zeros(1), curves, wanted @ wanted, mean, 3.0)
+    found = flow.loss(np.zeros(1), curves, wanted @ wanted, mean, 3.0)
     np.testing.assert_allclose(found, [np.mean(np.sum((outputs - targets) ** 2, axis=1)) / 2], rtol=1e-12)
-    later = _two_point.loss(np.full(1, 3.0), curves, wanted @ wanted, mean, 3.0)
+    later = flow.loss(np.full(1, 3.0), curves, wanted @ wanted, mean, 3.0)
     np.testing.assert_allclose(found - later, mean / 2 * (1 - np.exp(-2)), rtol=1e-12)
 
 
@@ -507,14 +522,14 @@ def test_large_decoders_rest_at_a_plateau(double):
     """They turn their scale at once and their direction late."""
     G, theta = 1e3, 1.0
     P0 = 0.02 * G
-    start = (0.01, P0, P0 - np.sqrt(P0) * np.cos(theta), 1.0, 1.0, 1.0, 1.0)
-    level = _two_point.plateau(*start[1:3], 1.0)
+    start, pair = Start(0.01, P0, P0 - np.sqrt(P0) * np.cos(theta)), Pair(1.0, 1.0, 1.0, 1.0)
+    level = ends.plateau(*start[1:3], 1.0)
     np.testing.assert_allclose(level, np.sin(theta) ** 2 / 8, rtol=1e-12)
     constant = start[0] - P0 / start[0]
-    assert _two_point.regime(start[0], P0, 1.0, 1.0, 1.0, 1.0) == pytest.approx(-constant)
+    assert ends.regime(start.distance, P0, pair) == pytest.approx(-constant)
     times = np.array([0.01, 0.03]) * -constant
-    np.testing.assert_allclose(_two_point.loss(times, _two_point.states(times, *start), 1.0), level, rtol=0.1)
-    assert _two_point.plateau(0.0, 0.0, 0.8) == pytest.approx(0.1)
+    np.testing.assert_allclose(flow.loss(times, flow.states(times, start, pair), 1.0), level, rtol=0.1)
+    assert ends.plateau(0.0, 0.0, 0.8) == pytest.approx(0.1)
 
 
 def test_off_the_middle_of_a_chain_the_final_distance_follows_the_depth_law(double):
@@ -528,8 +543,8 @@ def test_off_the_middle_of_a_chain_the_final_distance_follows_the_depth_law(doub
     layers = integrated(speed, np.full(depth, 0.4), [0, 200.0])[-1]
     for layer in range(depth - 1):
         true = X * np.prod(layers[: layer + 1]) ** 2
-        np.testing.assert_allclose(_two_point.depth_law(X, Y, layer, depth), true, rtol=1e-8)
-    np.testing.assert_allclose(_two_point.depth_law(X, Y, 1, 4), _two_point.rich_distance(X, Y, 1.0, 1.0), rtol=1e-12)
+        np.testing.assert_allclose(ends.depth_law(X, Y, layer, depth), true, rtol=1e-8)
+    np.testing.assert_allclose(ends.depth_law(X, Y, 1, 4), ends.rich_distance(Pair(X, Y, 1.0, 1.0)), rtol=1e-12)
 
 
 class TestFit:

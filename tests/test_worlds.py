@@ -151,7 +151,7 @@ def test_the_variants_of_the_contrasts():
 
 @every_world
 def test_a_world_comes_back_from_json_by_its_recipe(world):
-    from festina._spec import to_spec
+    from festina._setup.spec import to_spec
 
     make, arguments = WORLDS[world]
     for features in (None, 5):

@@ -14,42 +14,76 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._random_states import random_states_kept
-from ._version import __version__
+from ._foundation.random_states import random_states_kept
+from ._foundation.version import __version__
 
 if TYPE_CHECKING:
     from . import gates, inits, nets, probe, rules, tasks, theories
-    from ._balance import balance
-    from ._compare import Comparison, compare
-    from ._contest import race
-    from ._errors import BadInput, Diverged, FestinaError, NoTheory, UnknownName
-    from ._fit import fit
-    from ._report import Claim, Experiment, Report, Result, run
-    from ._saddles import Saddles, saddles
-    from ._setup import Init, Net, Rule, Setup, Task
-    from ._simulate import simulate
-    from ._solve import Covering, covering, solve
-    from ._trajectory import Trajectory
+    from ._formulas.balance import balance
+    from ._foundation.errors import BadInput, Diverged, FestinaError, NoTheory, UnknownName
+    from ._reporting.experiment import Experiment
+    from ._reporting.report import Report
+    from ._reporting.run import run
+    from ._setup.setup import Setup
+    from ._setup.trajectory import Trajectory
+    from ._training.simulate import simulate
+    from ._verbs.compare import Comparison, compare
+    from ._verbs.covering import Covering, covering
+    from ._verbs.fit.fit import fit
+    from ._verbs.race.race import race
+    from ._verbs.solve import solve
+    from .experiments.base import Claim, Result
+    from .inits.base import Init
+    from .nets.base import Net
+    from .observables.saddles import Saddles, saddles
+    from .rules.base import Rule
+    from .tasks.base import Task
     from .theories.base import Assumption, Reduction, Theory
 
 # Public name → the module that defines it; None for a submodule of the same name.
 _WHERE = {
     # nouns
-    "Task": "_setup", "Net": "_setup", "Init": "_setup", "Rule": "_setup", "Setup": "_setup",
-    "Theory": "theories.base", "Reduction": "theories.base", "Assumption": "theories.base",
-    "Trajectory": "_trajectory", "Comparison": "_compare", "Covering": "_solve",
-    "Experiment": "_report", "Result": "_report", "Claim": "_report", "Report": "_report",
-    "Saddles": "_saddles",
+    "Task": "tasks.base",
+    "Net": "nets.base",
+    "Init": "inits.base",
+    "Rule": "rules.base",
+    "Setup": "_setup.setup",
+    "Theory": "theories.base",
+    "Reduction": "theories.base",
+    "Assumption": "theories.base",
+    "Trajectory": "_setup.trajectory",
+    "Comparison": "_verbs.compare",
+    "Covering": "_verbs.covering",
+    "Experiment": "_reporting.experiment",
+    "Result": "experiments.base",
+    "Claim": "experiments.base",
+    "Report": "_reporting.report",
+    "Saddles": "observables.saddles",
     # verbs
-    "solve": "_solve", "covering": "_solve", "simulate": "_simulate", "compare": "_compare", "run": "_report",
-    "balance": "_balance", "race": "_contest", "fit": "_fit",
-    "saddles": "_saddles",
+    "solve": "_verbs.solve",
+    "covering": "_verbs.covering",
+    "simulate": "_training.simulate",
+    "compare": "_verbs.compare",
+    "run": "_reporting.run",
+    "balance": "_formulas.balance",
+    "race": "_verbs.race.race",
+    "fit": "_verbs.fit.fit",
+    "saddles": "observables.saddles",
     # kinds
-    "gates": None, "probe": None, "tasks": None, "nets": None, "inits": None, "rules": None, "theories": None,
+    "gates": None,
+    "probe": None,
+    "tasks": None,
+    "nets": None,
+    "inits": None,
+    "rules": None,
+    "theories": None,
     # errors
-    "FestinaError": "_errors", "BadInput": "_errors", "UnknownName": "_errors", "NoTheory": "_errors",
-    "Diverged": "_errors",
-}  # fmt: skip
+    "FestinaError": "_foundation.errors",
+    "BadInput": "_foundation.errors",
+    "UnknownName": "_foundation.errors",
+    "NoTheory": "_foundation.errors",
+    "Diverged": "_foundation.errors",
+}
 
 __all__ = [
     "Assumption",

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ._version import __version__
+from ._foundation.version import __version__
 
 app = typer.Typer(
     help="How neural networks learn: theory beside training.",
@@ -22,6 +22,9 @@ app = typer.Typer(
 )
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for a machine.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
+Cache = Annotated[
+    bool, typer.Option("--cache/--no-cache", help="Keep compiled programs in the user's cache folder; see doctor.")
+]
 
 
 def _version(asked: bool) -> None:
@@ -43,7 +46,7 @@ def _options(
 @app.command(name="list")
 def list_(as_json: Json = False) -> None:
     """List experiments, theories, tasks, nets, inits and rules."""
-    from ._catalogue import catalogue
+    from ._reporting.catalogue import catalogue
 
     found = catalogue()
     if as_json:
@@ -58,7 +61,7 @@ def list_(as_json: Json = False) -> None:
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="A name from `festina list`.")], as_json: Json = False) -> None:
     """Show what is known about one experiment, theory, task, net, init or rule."""
-    from ._catalogue import describe
+    from ._reporting.catalogue import describe
 
     found = describe(name)
     if as_json:
@@ -76,20 +79,26 @@ def show(name: Annotated[str, typer.Argument(help="A name from `festina list`.")
 def run(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="An experiment from `festina list`.")],
-    out: Annotated[Path, typer.Option(help="Folder for report.json, data.nc, figure.svg and figure.png.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for report.json, data.nc, figure.svg and figure.png.", show_default="reports/NAME"),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Use the quick preset.")] = False,
     preset: Annotated[str | None, typer.Option(help="full, quick, or a setting that `festina show` lists.")] = None,
     seed: Seed = 0,
+    cache: Cache = True,
     as_json: Json = False,
 ) -> None:
     """Run one experiment and write its report. Any parameter can be given as --parameter value."""
-    from ._parameters import parse
-    from ._report import Experiment
-    from ._report import run as run_experiment
+    from ._reporting.experiment import Experiment
+    from ._reporting.parameters import parse
+    from ._reporting.process import prepare
+    from ._reporting.run import run as run_experiment
 
     changes = parse(context.args, Experiment.named(name).parameters())
+    out = out or Path("reports") / name
     _writable(out)
-    _use_all_cores()
+    prepare(cache=cache)
     with _interrupts_answered():
         report = run_experiment(name, quick=quick, preset=preset, seed=seed, out=out, **changes)
     if as_json:
@@ -108,16 +117,26 @@ def reproduce(
         "reproduction"
     ),
     seed: Seed = 0,
+    jobs: Annotated[
+        int | None, typer.Option(help="Experiments that run side by side.", show_default="one for each core")
+    ] = None,
+    cache: Cache = True,
     as_json: Json = False,
 ) -> None:
     """Run every experiment, check every claim, and write a page about it."""
-    from ._reproduce import reproduce as reproduce_all
+    from ._reporting.process import cores
+    from ._reporting.reproduce import reproduce as reproduce_all
 
     _writable(out)
-    _use_all_cores()
     with _interrupts_answered():
         summary = reproduce_all(
-            names or (), quick=quick, out=out, seed=seed, tell=lambda text: typer.echo(text, err=as_json)
+            names or (),
+            quick=quick,
+            out=out,
+            seed=seed,
+            jobs=cores() if jobs is None else jobs,
+            cache=cache,
+            tell=lambda text: typer.echo(text, err=as_json),
         )
     if as_json:
         facts = {
@@ -139,7 +158,7 @@ def reproduce(
 @app.command()
 def doctor(as_json: Json = False) -> None:
     """Show versions, devices, precision and caches."""
-    from ._catalogue import health
+    from ._reporting.catalogue import health
 
     found = health()
     if as_json:
@@ -152,7 +171,7 @@ def doctor(as_json: Json = False) -> None:
 
 
 def _writable(out: Path) -> None:
-    from ._errors import BadInput
+    from ._foundation.errors import BadInput
 
     nearest = next(p for p in (out.absolute(), *out.absolute().parents) if p.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
@@ -161,18 +180,6 @@ def _writable(out: Path) -> None:
             "a folder that can be written",
             "choose another --out",
         )
-
-
-def _use_all_cores() -> None:
-    """One JAX device per core, so that seeds run side by side; a user's own setting wins."""
-    import jax
-
-    if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or "JAX_NUM_CPU_DEVICES" in os.environ:
-        return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    jax.config.update("jax_num_cpu_devices", cores)
-    # On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 @contextlib.contextmanager
@@ -190,7 +197,7 @@ def _echo_json(value: Any) -> None:
 
 def main() -> None:
     """Entry point: errors as three plain parts, tracebacks with --debug only."""
-    from ._errors import FestinaError
+    from ._foundation.errors import FestinaError
 
     debug = "--debug" in sys.argv  # before or after the command
     sys.argv = [word for word in sys.argv if word != "--debug"]

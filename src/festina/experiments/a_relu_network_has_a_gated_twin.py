@@ -1,40 +1,52 @@
-"""A ReLU network has the loss and outputs of a gated linear network for contexts, but in the end not its geometry.
+"""A ReLU network in contexts has the loss and outputs of a gated linear network, but in the end not its geometry.
 
-Eight items have features in common, and others in each of three contexts: a tree, a ring, and a tree that crosses the
-first. A ReLU network learns them, and beside it gated networks that each have a common pathway, always on, and pathways
-on in one context, in two, or both. Two kinds of twin are to be told apart. With a gate for every unit, sample and step
-the twin is the network itself, to rounding (`gates.replay`): that holds of every ReLU network. With four gates that
-stay as they are it is a surrogate. The one with pathways for two contexts each has the loss of the ReLU network to 2 or
-3 % of its start, once it is moved by some 25 epochs, and its outputs to 6 % at 1000, 4000 and 8000 epochs (at others
-after the first drop, from epoch 600 on, to 17 %); pathways for one context fall behind.
+Eight items have some features in common, and others in each of three contexts: a tree, a ring, and a tree that crosses
+the first. A ReLU network learns these features. Gated linear networks learn them beside it; each has a common pathway,
+which is always on, and pathways that are on in one context, in two contexts, or both kinds. Two senses of "twin" must
+be told apart. A linear network that receives the gates of the ReLU network for every unit, sample and step is the
+network itself, up to rounding (`gates.replay`); this holds for every ReLU network. A network with four gates that never
+change is a surrogate. The surrogate with one pathway for each pair of contexts has the loss of the ReLU network to 2 or
+3 % of its first value, once its curve is moved by some 25 epochs, and its outputs to 6 % at 1000, 4000 and 8000 epochs
+(to 17 % at other times after the first drop, from epoch 600 on). Pathways for single contexts fall behind.
 
-The shift is one of widths: the modes learned first are learned by half of the ReLU units, and a common pathway of 350
-units and others of 117 needs none. These widths were chosen on such curves: they fit, and predict nothing.
+The shift comes from the widths. Half of the ReLU units learn the first modes; a twin with 350 common units and 117 in
+each other pathway needs no shift. These widths were chosen on such curves: they are a fit and predict nothing.
 
-**What does not reproduce.** That hidden layers match to the end: distances between samples correlate as 0.99 while the
-common features are learned, and as 0.86 in the end, where two ReLU networks of other seeds have 0.99; nor does this
-match select pathways for two contexts, for those for one come nearer. In the plane of classical scaling the two do not
-match at 8000 epochs at all: which features come first differs. That pathways for one context, where there are both,
-stay inactive: they are small, and clearly less so if pathways see the contexts. That four pathways of 100 units have
-the units of the ReLU network, which are 700. And what is printed of the settings: from weights of 10⁻⁷ that are equal
-for all pathways the twin is far behind, and on the loss averaged over samples, at a rate of 0.001, 8000 epochs end
-within the first drop. As run (the values here) the loss was summed, weights of contextual pathways were twice the
-others, and these were trained on what the common one leaves.
+**What does not reproduce.** That hidden layers match to the end: distances between samples have a correlation of 0.99
+while the common features are learned, and of 0.86 in the end, where two ReLU networks of different seeds have 0.99. Nor
+does this match single out pathways for two contexts, since those for one context come nearer. In the plane of classical
+scaling the two layers do not match at all at 8000 epochs: other features come first. That pathways for one context stay
+inactive beside those for two: they stay small, and clearly less so if pathways see the contexts. That four pathways of
+100 units have as many units as the ReLU network, which has 700. And the printed settings: from weights of 10⁻⁷ that are
+equal for all pathways the twin is far behind, and with a rate of 0.001 on the loss averaged over samples, 8000 epochs
+end within the first drop. As run (the values here) the loss was summed over samples, the weights of contextual pathways
+were twice the others, and contextual pathways were trained on what the common one leaves.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from .. import inits, nets, rules, tasks
-from .._noun import positive, whole
-from .._plot import COLOURS, new_figure, trained
-from .._report import Claim, Result
-from .._setup import Setup
-from .._simulate import simulate
+from .. import Setup, inits, nets, rules, tasks
+from .._figures.style import COLOURS, new_figure, trained
+from .._foundation.checks import positive, whole
 from ..gates.replay import replay
-from . import _contexts, _twins
-from ._contexts import EPOCHS, RATE
+from ._kit import item_contexts, twin_comparison
+from ._kit.item_contexts import EPOCHS, RATE
+from ._kit.training import simulate
+from ._kit.twin_comparison import epochs_text
+from .base import Claim, Result, at_least, at_most, between, ours, paper
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+    from .. import Init, Net, Trajectory
 
 REFERENCE = {"jarvis2025": "section 4, figure 4, table 1"}
 AS_RUN = dict(hidden=700, width=100, wide=(350, 117), scale=0.005 / 700, ahead=2.0, training="sequential")
@@ -46,187 +58,208 @@ DROPPED = 600  # the epoch from which the first drop of the loss, to two thirds,
 DOUBLES, SINGLES, BOTH, WIDE = "two contexts", "one context", "one and two contexts", "two contexts, wide common"
 # Epochs to 50, 10 and 1 % of the first loss as run, by an independent computation with six seeds.
 INDEPENDENT = {
-    "ReLU": (841, 2760, 5540), DOUBLES: (900, 2845, 5996), SINGLES: (900, 3608, 9530), BOTH: (900, 2842, 5898),
+    "ReLU": (841, 2760, 5540),
+    DOUBLES: (900, 2845, 5996),
+    SINGLES: (900, 3608, 9530),
+    BOTH: (900, 2842, 5898),
     WIDE: (840, 2747, 6142),
-}  # fmt: skip
+}
 COLOUR = {"ReLU": COLOURS[0], DOUBLES: COLOURS[1], SINGLES: COLOURS[2], BOTH: COLOURS[3], WIDE: COLOURS[4]}
 
 
 def run(
-    *, hidden=700, width=100, wide=(350, 117), scale=0.005 / 700, ahead=2.0, training="sequential", lr=RATE,
-    epochs=8000, every=20, seeds=3, thorough=True, seed=0,
-) -> Result:  # fmt: skip
-    """`wide`: units of the common and of the other pathways of a twin that fits; `width`: of every pathway of others.
+    *,
+    hidden: int = 700,
+    width: int = 100,
+    wide: tuple[int, int] = (350, 117),
+    scale: float = 0.005 / 700,
+    ahead: float = 2.0,
+    training: str = "sequential",
+    lr: float = RATE,
+    epochs: int = 8000,
+    every: int = 20,
+    seeds: int = 3,
+    thorough: bool = True,
+    seed: int = 0,
+) -> Result:
+    """Every pathway of a twin has `width` units; the twin with fitted widths has those of `wide`, common and others.
 
-    `scale` is the standard deviation of weights, and `ahead` times it that of contextual pathways; `lr` is the rate on
-    the summed loss; curves are recorded each `every` epochs; `thorough` adds this twin and ones with pathways for
-    one and for two contexts.
+    Weights have standard deviation `scale`, those of contextual pathways `ahead` times it. `lr` is the rate on the
+    summed loss; curves are recorded every so many epochs. `thorough` adds the twin with fitted widths, and twins with
+    pathways for one and for two contexts.
     """
     hidden, width, seeds = whole(hidden, "hidden"), whole(width, "width", least=ITEMS), whole(seeds, "seeds", least=2)
-    wide = tuple(whole(units, "wide", least=ITEMS) for units in wide)
+    common, contextual = (whole(units, "wide", least=ITEMS) for units in wide)
     epochs, every = whole(epochs, "epochs", least=SNAPSHOTS[-1]), whole(every, "every")
     scale, ahead, lr = positive(scale, "scale"), positive(ahead, "ahead"), positive(lr, "lr")
-    task, draws = tasks.contextual(ITEMS, CONTEXTS), list(range(seed, seed + seeds))
+    task, all_seeds = tasks.contextual(ITEMS, CONTEXTS), list(range(seed, seed + seeds))
     samples = CONTEXTS * ITEMS
-    shown = np.arange(0, epochs + 1, every)
+    recorded = np.arange(0, epochs + 1, every)
 
-    def setup(net, init):
-        return Setup(task, net, init, rules.GradientDescent(lr * samples), times=shown * RATE * samples)
+    def setup(net: Net, init: Init) -> Setup:
+        return Setup(task, net, init, rules.GradientDescent(lr * samples), times=recorded * RATE * samples)
 
-    def twin(sizes, units):
-        net = _contexts.gated(sizes, contexts=CONTEXTS, items=ITEMS, width=units, training=training)
-        return setup(net, _twins.small_start(net, scale, ahead))
+    def twin(sizes: int | Sequence[int], units: int | tuple[int, int]) -> Setup:
+        net = item_contexts.gated(sizes, contexts=CONTEXTS, items=ITEMS, width=units, training=training)
+        return setup(net, twin_comparison.small_start(net, scale, ahead))
 
-    setups = {
-        "ReLU": setup(nets.MLP(hidden), inits.SmallRandom(scale)),
-        DOUBLES: twin(2, width),
-        SINGLES: twin(1, width),
-    }
+    free = setup(nets.MLP(hidden), inits.SmallRandom(scale))
+    twins = {DOUBLES: twin(2, width), SINGLES: twin(1, width)}
     if thorough:
-        setups |= {BOTH: twin((1, 2), width), WIDE: twin(2, wide)}
-    seen = {
-        name: simulate(each, draws, [*_twins.OBSERVED, "gates" if name == "ReLU" else "path_norm"])
-        for name, each in setups.items()
-    }
-    relu = seen.pop("ReLU")
-    exact = replay(relu)
-    data = _twins.compared(relu, seen, RATE * samples)
-    instants = [int(np.argmin(np.abs(shown - epoch))) for epoch in SNAPSHOTS]
-    data = data.assign(
-        relu_loss=(("seed", "epoch"), relu["loss"]),
-        gated_loss=(("net", "seed", "epoch"), np.stack([one["loss"] for one in seen.values()])),
-        replay_error=(("seed", "epoch"), exact.errors),
-        replay_flipped=(("seed", "epoch"), exact.flipped),
-        seed_geometry=("epoch", _twins.between_seeds(relu)),
-        layout=(
-            ("drawn", "network", "shown", "sample", "dimension"),
-            [_twins.layouts(relu, seen[name], instants) for name in (DOUBLES, SINGLES)],
-        ),
-        units=("net", [sum(setups[name].net.hidden) for name in seen]),
+        twins |= {BOTH: twin((1, 2), width), WIDE: twin(2, (common, contextual))}
+    setups = {"ReLU": free} | twins
+    relu = simulate(free, all_seeds, [*twin_comparison.OBSERVED, "gates"])
+    runs = {name: simulate(gated, all_seeds, [*twin_comparison.OBSERVED, "path_norm"]) for name, gated in twins.items()}
+    given = dict(hidden=hidden, width=width, wide=(common, contextual), scale=scale, ahead=ahead, training=training)
+    data = _labelled(relu, runs, recorded, RATE * samples).assign(
+        units=("net", [sum(gated.net.hidden) for gated in twins.values()])
     )
-    given = dict(hidden=hidden, width=width, wide=wide, scale=scale, ahead=ahead, training=training)
-    as_run = given == AS_RUN
-    if as_run:
-        data["independent"] = (("net", "fraction"), [INDEPENDENT[name] for name in seen])
+    if given == AS_RUN:
+        data["independent"] = (("net", "fraction"), [INDEPENDENT[name] for name in runs])
         data["independent_relu"] = ("fraction", list(INDEPENDENT["ReLU"]))
     if thorough:
         seeing = nets.Gated.contexts(
             (1, 2), contexts=CONTEXTS, items=ITEMS, width=width, sees_context=True, training=training
         )
-        setups["they also see contexts"] = setup(seeing, _twins.small_start(seeing, scale, ahead))
-        found = [seen[BOTH]["path_norm"], simulate(setups["they also see contexts"], draws, "path_norm")["path_norm"]]
-        norms = np.stack([norm[..., 1:].reshape(*norm.shape[:2], 2, CONTEXTS) for norm in found])
+        label = "they also see contexts"
+        setups[label] = setup(seeing, twin_comparison.small_start(seeing, scale, ahead))
+        pair = [runs[BOTH]["path_norm"], simulate(setups[label], all_seeds, "path_norm")["path_norm"]]
+        norms = np.stack([norm[..., 1:].reshape(*norm.shape[:2], 2, CONTEXTS) for norm in pair])
         data["norm"] = (("sees", "seed", "epoch", "size", "subset"), norms)
-    data = data.assign_coords(
-        seed=draws, shown=shown[instants], drawn=[DOUBLES, SINGLES], network=["ReLU", "twin"],
-        context=("sample", np.repeat(np.arange(CONTEXTS), ITEMS)),
-    ).assign_attrs(hidden=hidden, scale=scale, as_run=int(as_run), samples=samples)  # fmt: skip
-    if thorough:
         data = data.assign_coords(sees=["items", "items and contexts"], size=[1, 2])
-    return Result(data, setups)
+    data = data.assign_coords(seed=all_seeds, context=("sample", np.repeat(np.arange(CONTEXTS), ITEMS)))
+    return Result(data.assign_attrs(hidden=hidden, scale=scale, as_run=int(given == AS_RUN), samples=samples), setups)
+
+
+def _labelled(relu: Trajectory, runs: dict[str, Trajectory], recorded: np.ndarray, epoch: float) -> Dataset:
+    """How the twins compare with the ReLU network; an `epoch` is so much time."""
+    exact = replay(relu)
+    instants = [int(np.argmin(np.abs(recorded - snapshot))) for snapshot in SNAPSHOTS]
+    return (
+        twin_comparison.compared(relu, runs, epoch)
+        .assign(
+            relu_loss=(("seed", "epoch"), relu["loss"]),
+            gated_loss=(("net", "seed", "epoch"), np.stack([trajectory["loss"] for trajectory in runs.values()])),
+            replay_error=(("seed", "epoch"), exact.errors),
+            replay_flipped=(("seed", "epoch"), exact.flipped),
+            seed_geometry=("epoch", twin_comparison.between_seeds(relu)),
+            layout=(
+                ("drawn", "network", "shown", "sample", "dimension"),
+                [twin_comparison.layouts(relu, runs[name], instants) for name in (DOUBLES, SINGLES)],
+            ),
+        )
+        .assign_coords(shown=recorded[instants], drawn=[DOUBLES, SINGLES], network=["ReLU", "twin"])
+    )
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
     as_run = bool(data.attrs["as_run"])
     doubles, singles = (data.sel(net=name) for name in (DOUBLES, SINGLES))
-    ends = [float(one.geometry.sel(epoch=SNAPSHOTS[-1])) for one in (doubles, singles)]
+    ends = [float(twin.geometry.sel(epoch=SNAPSHOTS[-1])) for twin in (doubles, singles)]
     gaps = doubles.output_gap.sel(epoch=list(SNAPSHOTS))
     later = doubles.output_gap.sel(epoch=slice(DROPPED, None))
     worst = int(later.epoch[int(np.argmax(later.values))])
     delay = singles.time_to / data.reference_time_to
-    left = [float(one.gated_loss.mean("seed").sel(epoch=SNAPSHOTS[-1])) for one in (doubles, singles)]
+    left = [float(twin.gated_loss.mean("seed").sel(epoch=SNAPSHOTS[-1])) for twin in (doubles, singles)]
     averaged = float(np.interp(data.epoch[-1] / data.attrs["samples"], data.epoch, data.relu_loss.mean("seed")))
-    late = "" if as_run else "contextual pathways of weights as small come late: as run they were twice as large"
-    found = [
-        Claim.at_most(
-            "With its own gates at every step the twin is the ReLU network: largest difference of outputs, relative",
-            float(data.replay_error.max()), 1e-10, source="paper",
+    late = "" if as_run else "contextual pathways with weights this small come late; as run they were twice as large"
+    statements = [
+        paper(
+            "A twin that is given the gates of every step is the ReLU network: largest difference of outputs, relative",
+            at_most(data.replay_error.max(), 1e-10),
         ),
-        Claim.at_most(
-            f"Four gates, for all and for two contexts: distance of losses, moved by {doubles.time_shift:.0f} epochs",
-            float(doubles.raw_after_shift), 0.03, source="paper", expected=as_run, reason=late,
+        paper(
+            "A twin with four gates, for all contexts and each two, has the loss of the ReLU network: largest distance "
+            f"/ first loss, once moved by {doubles.time_shift:.0f} epochs",
+            at_most(doubles.raw_after_shift, 0.03),
+            fails=late,
         ),
-        Claim.at_most(
-            "… and of outputs, relative, at 1000, 4000 and 8000 epochs",
-            float(gaps.max()), 0.1, source="paper", expected=as_run, reason=late,
+        paper(
+            "… and its outputs at 1000, 4000 and 8000 epochs: largest relative distance",
+            at_most(gaps.max(), 0.1),
+            fails=late,
         ),
-        Claim.at_most(
-            f"… and at any time after the first drop, from epoch {DROPPED} on (largest at {worst})",
-            float(later.max()), 0.2, source="paper", expected=as_run, reason=late,
+        paper(
+            f"… and at all times after the first drop, from epoch {DROPPED} on: the same (largest at epoch {worst})",
+            at_most(later.max(), 0.2),
+            fails=late,
         ),
-        Claim.at_least(
-            "Pathways for one context are slower than ReLU to a tenth of the loss: by a factor",
-            float(delay.sel(fraction=0.1)), 1.2, source="paper",
+        paper(
+            "With pathways for one context a tenth of the loss takes longer than in the ReLU network: ratio of times",
+            at_least(delay.sel(fraction=0.1), 1.2),
         ),
-        Claim.at_least(
-            "… and at 8000 epochs they have more of the loss left than those for two: by a factor",
-            left[1] / left[0], 1.5, source="paper",
+        paper(
+            "… and more of the loss is left at 8000 epochs than with pathways for two contexts: ratio of losses",
+            at_least(left[1] / left[0], 1.5),
         ),
-        Claim.at_least(
+        paper(
             "Hidden layers match while common features are learned: correlation of distances at 1000 epochs",
-            float(doubles.geometry.sel(epoch=SNAPSHOTS[0])), 0.98, source="paper",
+            at_least(doubles.geometry.sel(epoch=SNAPSHOTS[0]), 0.98),
         ),
-        Claim.at_least(
-            "… and nearly exactly in the end, 8000 epochs, as those of two ReLU networks do",
-            ends[0], float(data.seed_geometry.sel(epoch=SNAPSHOTS[-1])), source="paper",
-            expected=False, reason="they part in the tail, where ReLU units come to split contexts by items",
+        paper(
+            "… and in the end, at 8000 epochs, as well as those of two ReLU networks do: correlation of distances",
+            at_least(ends[0], data.seed_geometry.sel(epoch=SNAPSHOTS[-1])),
+            fails="they part late in training, when ReLU units come to be on for some items of a context only",
         ),
-        Claim.at_least(
+        paper(
             "… and better than with pathways for one context: difference of correlations at 8000 epochs",
-            ends[0] - ends[1], 0.0, source="paper",
-            expected=False, reason="the worse loss has the better geometry: the match does not select gates",
+            at_least(ends[0] - ends[1], 0.0),
+            fails="the twin with the worse loss has the better geometry; geometry does not tell which gates are right",
         ),
-        Claim.at_most(
-            "… in the plane of classical scaling, too: distance of the two layouts at 8000 epochs, relative",
-            float(_twins.mismatch(data.layout.sel(drawn=DOUBLES))[-1]), 0.1, source="paper",
-            expected=False, reason="the first two dimensions of the two are other features",
+        paper(
+            "… and in the plane of classical scaling: relative distance of the two layouts at 8000 epochs",
+            at_most(twin_comparison.mismatch(data.layout.sel(drawn=DOUBLES))[-1], 0.1),
+            fails="the first two dimensions of the two networks show different features",
         ),
-        Claim.between(
+        paper(
             "The twin with four gates has as many units as the ReLU network: ratio",
-            float(doubles.units) / data.attrs["hidden"], 1.0, 1.0, source="paper",
-            expected=False, reason="4 × 100 are 400, and the network had 700",
+            between(doubles.units / data.attrs["hidden"], 1.0, 1.0),
+            fails="four pathways of 100 units have 400, and the ReLU network had 700",
         ),
-        Claim.at_most(
-            "On the averaged loss, at a rate of 0.001, it is learned in all these epochs: last loss of ReLU / first",
-            averaged / float(data.relu_loss[:, 0].mean()), 0.01, source="paper",
-            expected=False, reason="an epoch is then 1/24 of the epochs here: the loss was summed",
+        paper(
+            "At a rate of 0.001 on the averaged loss the ReLU network learns in as many epochs: last loss / first",
+            at_most(averaged / data.relu_loss[:, 0].mean(), 0.01),
+            fails="an epoch on the averaged loss is worth 1/24 of an epoch here; as run the loss was summed",
         ),
-    ]  # fmt: skip
+    ]
     if "independent" in data:
         ratios = data.time_to / data.reference_time_to, data.independent / data.independent_relu
         gap = np.abs(ratios[0] / ratios[1] - 1).where(np.isfinite(ratios[0]))
-        found.append(
-            Claim.at_most(
-                "Times to 50, 10 and 1 % over those of ReLU are those of an independent computation: relative gap",
-                float(gap.max()),
-                0.04,
+        statements.append(
+            ours(
+                "Times to 50, 10 and 1 % of the loss, over those of ReLU, agree with an independent computation: "
+                "largest relative gap",
+                at_most(gap.max(), 0.04),
             )
         )
     if WIDE in data.net and as_run:
-        found.append(
-            Claim.at_most(
-                "A common pathway of 350 units and others of 117, so chosen, need no shift: largest distance of losses",
-                float(data.sel(net=WIDE).raw), 0.04, fitted=True,
+        statements.append(
+            ours(
+                "A twin with 350 common units and 117 in each other pathway, widths chosen to fit, needs no shift: "
+                "largest distance / first loss",
+                at_most(data.sel(net=WIDE).raw, 0.04),
+                fitted=True,
             )
-        )  # fmt: skip
+        )
     if "norm" in data:
         norms = data.norm.isel(epoch=-1)
         share = (norms.sel(size=1).max("subset") / norms.sel(size=2).min("subset")).mean("seed")
-        found += [
-            Claim.at_most(
-                "Beside pathways for two contexts those for one stay inactive: largest norm / least of the others",
-                float(share[0]), 0.05, source="paper",
-                expected=False, reason="they stay small, and do learn: the race is lost and not called off",
+        statements += [
+            paper(
+                "Pathways for one context stay inactive beside those for two: their largest norm / least of the others",
+                at_most(share[0], 0.05),
+                fails="they stay small, but they do learn",
             ),
-            Claim.at_least(
-                "… and if they see contexts beside items they are larger: by a factor", float(share[1] / share[0]), 1.5
+            ours(
+                "… and they are larger if pathways see contexts beside items: ratio",
+                at_least(share[1] / share[0], 1.5),
             ),
-        ]  # fmt: skip
-    return found
+        ]
+    return statements
 
 
-def figure(result: Result):
+def figure(result: Result) -> Figure:
     data = result.data
     sheet, grid = new_figure(2, 4, width=4.1, height=3.4)
     (losses, tails, outputs, alike), (*planes, table) = grid
@@ -239,7 +272,7 @@ def figure(result: Result):
         axes.set(xlabel=EPOCHS, ylabel="loss / first loss")
     losses.set(title="pathways for two contexts learn as ReLU does", xlim=(0, 5000), ylim=(-0.02, 1.03))
     losses.legend(loc="upper right")
-    tails.set(title="… to the end; those for one fall behind", yscale="log", ylim=(1e-4, 1.5))
+    tails.set(title="in the end one context falls behind", yscale="log", ylim=(1e-4, 1.5))
     for name in data.net.values:
         outputs.plot(data.epoch[1:], data.output_gap.sel(net=name)[1:], color=COLOUR[name], lw=1.4)
         alike.plot(data.epoch[1:], data.geometry.sel(net=name)[1:], color=COLOUR[name], lw=1.4)
@@ -250,24 +283,23 @@ def figure(result: Result):
     )
     alike.legend(loc="lower left")
     for axes, epoch in zip(planes, data.shown.values, strict=True):
-        _twins.draw_layout(axes, data.layout.sel(drawn=DOUBLES, shown=epoch), data.context.values)
-        axes.set_title(f"{epoch} epochs: ReLU • and two contexts ×")
+        twin_comparison.draw_layout(axes, data.layout.sel(drawn=DOUBLES, shown=epoch), data.context.values)
+        axes.set_title(f"{epoch} epochs: ReLU •, two contexts ×")
     planes[0].legend(loc="center")
     _draw_table(table, data)
     return sheet
 
 
-def _draw_table(axes, data) -> None:
-    rows = [("ReLU", ["", "", "", "", *map(_twins.epochs_text, data.reference_time_to.values)])]
+def _draw_table(axes: Axes, data: Dataset) -> None:
+    """Distances of losses from that of the ReLU network, and the epochs that each network takes."""
+    rows = [("ReLU", ["", "", "", "", *map(epochs_text, data.reference_time_to.values)])]
     for name in data.net.values:
-        one = data.sel(net=name)
-        distances = [f"{float(one[key]):.3f}" for key in ("raw", "raw_mean", "raw_after_shift")]
-        rows.append(
-            (str(name), [*distances, f"{float(one.time_shift):.0f}", *map(_twins.epochs_text, one.time_to.values)])
-        )
+        twin = data.sel(net=name)
+        distances = [f"{float(twin[key]):.3f}" for key in ("raw", "raw_mean", "raw_after_shift")]
+        rows.append((str(name), [*distances, f"{float(twin.time_shift):.0f}", *map(epochs_text, twin.time_to.values)]))
     if "independent" in data:
         known = {"ReLU": data.independent_relu} | {name: data.independent.sel(net=name) for name in data.net.values}
         rows.append(("by an independent computation", [""] * 7))
         rows += [(f"{name} ", ["", "", "", "", *(f"{epochs:d}" for epochs in known[name].values)]) for name in known]
-    columns = ["largest", "mean", "moved", "by", *(f"{100 * fraction:g} %" for fraction in data.fraction.values)]
-    _twins.draw_table(axes, columns, rows, "distances of losses; epochs to a share of the loss")
+    columns = ["largest", "mean", "shifted", "by", *(f"{100 * fraction:g} %" for fraction in data.fraction.values)]
+    twin_comparison.draw_table(axes, columns, rows, "distance from ReLU's loss; epochs to a share of the loss")

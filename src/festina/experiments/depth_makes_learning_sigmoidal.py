@@ -1,28 +1,36 @@
 """A shallow network learns along an exponential; depth adds a saddle point and makes the curve sigmoidal.
 
-One mode of a deep linear network is a chain of scalar weights. A shallow chain (D = 1) has no saddle and
-is fastest at the start. From two layers on the origin is a saddle: learning waits there, accelerates and
-saturates. The closed form of every depth is checked against gradient descent, at the rate at which descent
-tends to the flow. Time is measured in units τ/D, as if the learning rate were divided by the depth.
+One mode of a deep linear network is a chain of scalar weights. A shallow chain (D = 1) has no saddle and learns fastest
+at the start. From two layers on the origin is a saddle: learning waits there, accelerates and saturates. The closed
+form of every depth is compared with gradient descent, which tends to it at first order in the learning rate. Time is
+measured in units τ/D, as if the learning rate were divided by the depth.
 
-The slides print closed forms for D = 1, D = 2 and D ≥ 3, without a unit of time for the last; τ/D is its best
-reading. The second is right. The first lacks the input
-variance in its exponent, and the third is the limit of infinite depth, without s²/λ in its exponent.
+The slides print closed forms for D = 1, D = 2 and D ≥ 3, without a unit of time for the last; τ/D is its best reading.
+The second is right. The first lacks the input variance in its exponent, and the third is the limit of infinite depth,
+without s²/λ in its exponent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from .. import inits, nets, rules, tasks
-from .._errors import BadInput
-from .._noun import positive, whole
-from .._plot import COLOURS, legend_of_kinds, new_figure, predicted, trained
-from .._report import Claim, Result
-from .._setup import Setup
-from .._simulate import simulate
-from .._solve import solve
+from .. import BadInput, Setup, inits, nets, rules, solve, tasks
+from .._figures.style import COLOURS, legend_of_kinds, new_figure, predicted, trained
+from .._formulas.curves import order
+from .._foundation.checks import positive
 from ..theories.aligned_modes import mode, time_to
+from ._kit import printed_formulas
+from ._kit.training import simulate
+from .base import Claim, Result, at_least, at_most, between, ours, paper
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import DataArray
+
+    from .. import Task
 
 REFERENCE = {"saxe_slides": "“Error surface”, “Analytic learning trajectory”", "saxe2014": "figures 1 and 2"}
 QUICK = dict(lr=0.04, points=120)
@@ -30,72 +38,58 @@ DEEPER = (50, 100, 200)  # depths at which the approach to infinite depth is rea
 
 
 def run(
-    *, depths=(1, 2, 3, 10), singular_value=1.5, variance=0.5, start=0.05, until=20.0, lr=0.01, points=400, seed=0
+    *,
+    depths: Sequence[int] = (1, 2, 3, 10),
+    singular_value: float = 1.5,
+    variance: float = 0.5,
+    start: float = 0.05,
+    until: float = 20.0,
+    lr: float = 0.01,
+    points: int = 400,
+    seed: int = 0,
 ) -> Result:
+    """Times and rates are in units of τ/D."""
     if not {1, 2} <= set(depths) or max(depths) < 3:
         raise BadInput(f"depths = {tuple(depths)}", "depths 1, 2 and at least one from 3 on", "add the missing depths")
-    points = whole(points, "points", least=2)
-    lr, until, start = positive(lr, "lr"), positive(until, "until"), positive(start, "start")
     singular_value, variance = positive(singular_value, "singular_value"), positive(variance, "variance")
     task = tasks.from_moments([[singular_value]], [[variance]], [[singular_value**2 / variance]])
-    setups, theories, curves, order = {}, {}, {"theory": [], "training": []}, []
-    # Whole steps of the slowest rate, so that every rate of the series visits the same times.
-    times = np.unique(np.round(np.linspace(0, until, points) / lr)) * lr
+    shallow = Setup(
+        task, nets.DeepLinear(()), inits.Aligned(start), rules.GradientDescent(lr), until=until, points=points
+    )
+    times = shallow.times  # whole steps of the slowest rate, so that every rate of the series visits them
+    setups, theories, orders = {}, {}, []
+    curves = {"theory": [], "training": []}
     for depth in depths:
-        errors = []
+        net, errors = nets.DeepLinear((1,) * (depth - 1)), []
         for rate in (lr, lr / 2, lr / 4):
-            setup = Setup(
-                task,
-                nets.DeepLinear((1,) * (depth - 1)),
-                inits.Aligned(start),
-                rules.GradientDescent(rate / depth),
-                times=times / depth,
-            )
+            setup = shallow.replace(net=net, rule=rules.GradientDescent(rate / depth), times=times / depth)
             theory, training = solve(setup, "AlignedModes"), simulate(setup, [seed], "modes")
             errors.append(np.abs(training["modes"][0] - theory["modes"]).max())
-        order.append(np.log2(np.array(errors[:-1]) / errors[1:]))
+        orders.append(order(np.array(errors)))
         curves["theory"].append(theory["modes"][:, 0])
         curves["training"].append(training["modes"][0, :, 0])
         setups[f"depth {depth}"], theories[f"depth {depth}"] = setup, theory
-    paths = _paths(task, singular_value / variance)
-    return Result(_labelled(depths, times, curves, order, paths, singular_value, variance, start), setups, theories)
-
-
-def _paths(task, target):
-    """Descent of a two-layer chain from four starts, (start, time, layer): the layers need not be balanced."""
-    reach = np.sqrt(target)
-    starts = ((0.02, 0.02), (-1.0, -0.9), (-1.3, 1.1), (1.2, -1.4))
-
-    def path(lower, upper):
-        given = inits.Given([[[reach * lower]], [[reach * upper]]])
-        setup = Setup(task, nets.DeepLinear(1), given, until=8.0, points=160)
-        # Strengths are counted along the hidden direction that the lower layer starts in.
-        return solve(setup, "AlignedChains")["layer_strengths"][:, :, 0] * np.sign(lower)
-
-    return np.stack([path(*start) for start in starts])
-
-
-def _labelled(depths, times, curves, order, paths, s, variance, start):
+    constants = dict(singular_value=singular_value, variance=variance, start=start)
+    printed = singular_value, variance, start
+    half = 0.5 * singular_value / variance
+    weights, loss = _surface(singular_value, variance)
     import xarray
 
-    weights, loss = _surface(s, variance)
-    half = 0.5 * s / variance
-    constants = dict(singular_value=s, variance=variance, start=start)
-    return xarray.Dataset(
+    data = xarray.Dataset(
         {
             "theory": (("depth", "time"), np.array(curves["theory"])),
             "training": (("depth", "time"), np.array(curves["training"])),
-            "order_in_lr": (("depth", "halving"), np.array(order)),
-            "printed_shallow": ("time", printed_shallow(times, s, variance, start)),
-            "printed_deep": ("time", printed_deep(times / 2, s, variance, start)),
-            "printed_very_deep": ("time", printed_very_deep(times, s, variance, start)),
+            "order_in_lr": (("depth", "halving"), np.array(orders)),
+            "printed_shallow": ("time", printed_formulas.shallow_mode(times, *printed)),
+            "printed_deep": ("time", printed_formulas.deep_mode(times / 2, *printed)),
+            "printed_very_deep": ("time", printed_formulas.very_deep_mode(times, *printed)),
             "infinitely_deep": ("time", mode(times, **constants, depth=np.inf)),
             "half_time_infinite": ((), time_to(half, **constants, depth=np.inf)),
-            "half_time": ("deeper", [d * time_to(half, **constants, depth=d) for d in DEEPER]),
+            "half_time": ("deeper", [depth * time_to(half, **constants, depth=depth) for depth in DEEPER]),
             "half_time_ten": ((), 10 * time_to(half, **constants, depth=10)),
             "loss": (("upper", "lower"), loss),
-            "path": (("start", "moment", "layer"), paths),
-            "saddle_curvatures": (("layers", "direction"), _curvatures_at_zero(s, variance)),
+            "path": (("start", "moment", "layer"), _paths(task, singular_value / variance)),
+            "saddle_curvatures": (("layers", "direction"), _curvatures_at_zero(singular_value, variance)),
         },
         coords={
             "depth": list(depths),
@@ -107,44 +101,41 @@ def _labelled(depths, times, curves, order, paths, s, variance, start):
         },
         attrs={"time": "units of τ/D", **constants},
     )
+    return Result(data, setups, theories)
 
 
-def printed_shallow(times, s, variance, start):
-    """As printed for D = 1, with τ = 1."""
-    return s / variance * (1 - np.exp(-times)) + start * np.exp(-times)
+def _paths(task: Task, target: float) -> np.ndarray:
+    """Gradient flow of a two-layer chain from four starts, (start, time, layer); the layers need not be balanced."""
+    reach = np.sqrt(target)
+    starts = ((0.02, 0.02), (-1.0, -0.9), (-1.3, 1.1), (1.2, -1.4))
+
+    def path(lower: float, upper: float) -> np.ndarray:
+        given = inits.Given([[[reach * lower]], [[reach * upper]]])
+        setup = Setup(task, nets.DeepLinear(1), given, until=8.0, points=160)
+        # Strengths are counted along the hidden direction that the lower layer starts in.
+        return solve(setup, "AlignedChains")["layer_strengths"][:, :, 0] * np.sign(lower)
+
+    return np.stack([path(*start) for start in starts])
 
 
-def printed_deep(times, s, variance, start):
-    """As printed for D = 2, with τ = 1."""
-    return (s / variance) / (1 - (1 - s / (variance * start)) * np.exp(-2 * s * times))
-
-
-def printed_very_deep(times, s, variance, start):
-    """As printed for D ≥ 3, with τ = 1 and W the Lambert function."""
-    from scipy.special import lambertw
-
-    y = s / (variance * start) - 1
-    return (s / variance) / (1 + lambertw(y * np.exp(y - times)).real)
-
-
-def _surface(s, variance):
-    """Loss of a two-layer chain over its weights."""
+def _surface(s: float, variance: float) -> tuple[np.ndarray, np.ndarray]:
+    """Weights of a layer, and the loss of a two-layer chain at all pairs of them."""
     reach = 1.6 * np.sqrt(s / variance)
     weights = np.linspace(-reach, reach, 121)
     return weights, 0.5 * variance * (np.outer(weights, weights) - s / variance) ** 2
 
 
-def _curvatures_at_zero(s, variance):
+def _curvatures_at_zero(s: float, variance: float) -> np.ndarray:
     """Eigenvalues of the Hessian of ½ variance (∏ w − s/variance)² at w = 0, by automatic differentiation."""
     import jax
     import jax.numpy as jnp
 
-    def loss(weights):
+    def loss(weights: jax.Array) -> jax.Array:
         return 0.5 * variance * (jnp.prod(weights) - s / variance) ** 2
 
     with jax.enable_x64(True):
-        one, two = (np.linalg.eigvalsh(jax.hessian(loss)(jnp.zeros(layers))) for layers in (1, 2))
-    return np.array([[one[0], np.nan], two])
+        shallow, deep = (np.linalg.eigvalsh(jax.hessian(loss)(jnp.zeros(layers))) for layers in (1, 2))
+    return np.array([[shallow[0], np.nan], deep])
 
 
 def claims(result: Result) -> list[Claim]:
@@ -153,84 +144,61 @@ def claims(result: Result) -> list[Claim]:
     shallow, deep = data.training.sel(depth=1), data.training.sel(depth=2)
     third = data.training.sel(depth=min(d for d in data.depth.values if d >= 3))
     fastest = {d: _time_of_fastest_learning(data.training.sel(depth=d)) for d in data.depth.values}
-    off = lambda printed, seen: float(np.abs(printed - seen).max() / target)  # noqa: E731
     gaps = np.abs(data.half_time.values - float(data.half_time_infinite))
-    approach = np.log2(gaps[:-1] / gaps[1:])
+    approach = order(gaps)
     curvatures = data.saddle_curvatures
+
+    def gap(printed: DataArray, training: DataArray) -> DataArray:
+        return np.abs(printed - training).max() / target
+
     return [
-        Claim.at_most(
-            "Depth introduces a saddle point: lowest curvature at zero weights, two layers",
-            float(curvatures.sel(layers=2)[0]),
-            -1e-6,
-            source="paper",
+        paper(
+            "Depth introduces a saddle point: lowest curvature of the loss at zero weights, two layers",
+            at_most(curvatures.sel(layers=2)[0], -1e-6),
         ),
-        Claim.at_least(
-            "A shallow chain has no saddle: its curvature there",
-            float(curvatures.sel(layers=1)[0]),
-            1e-6,
-            source="paper",
+        paper(
+            "A shallow chain has no saddle: curvature of its loss at zero weight",
+            at_least(curvatures.sel(layers=1)[0], 1e-6),
         ),
-        Claim.at_most(
-            "A shallow chain is fastest at the start: time of fastest learning", fastest.pop(1), 0.0, source="paper"
-        ),
-        Claim.at_least(
-            "Deep chains accelerate first: earliest time of fastest learning",
-            min(fastest.values()),
-            0.1,
-            source="paper",
-        ),
-        Claim.at_most(
+        paper("A shallow chain is fastest at the start: time of fastest learning", at_most(fastest.pop(1), 0.0)),
+        paper("Deep chains accelerate first: earliest time of fastest learning", at_least(min(fastest.values()), 0.1)),
+        paper(
             "The curve printed for D = 2 is that of training: largest gap / target",
-            off(data.printed_deep, deep),
-            0.01,
-            source="paper",
+            at_most(gap(data.printed_deep, deep), 0.01),
         ),
-        Claim.at_most(
+        paper(
             "The curve printed for D = 1 is that of training: largest gap / target",
-            off(data.printed_shallow, shallow),
-            0.01,
-            source="paper",
-            expected=False,
-            reason="the exponent −t/τ lacks the input variance; it is −λt/τ",
+            at_most(gap(data.printed_shallow, shallow), 0.01),
+            fails="the exponent −t/τ lacks the input variance; it is −λt/τ",
         ),
-        Claim.at_most(
+        paper(
             "The curve printed for D ≥ 3 is that of training at D = 3: largest gap / target",
-            off(data.printed_very_deep, third),
-            0.01,
-            source="paper",
-            expected=False,
-            reason="it is the limit D → ∞, and its exponent −t/τ lacks s²/λ",
+            at_most(gap(data.printed_very_deep, third), 0.01),
+            fails="it is the limit D → ∞, and its exponent −t/τ lacks s²/λ",
         ),
-        Claim.at_most(
+        paper(
             "The limit D → ∞, corrected, describes D ≈ 10: relative gap of the half-times",
-            abs(float(data.half_time_infinite) / float(data.half_time_ten) - 1),
-            0.05,
-            source="paper",
-            expected=False,
-            reason="finite depth tends to the limit only as 1/D; at D = 10 the finite-D curve is needed",
+            at_most(abs(float(data.half_time_infinite) / float(data.half_time_ten) - 1), 0.05),
+            fails="finite depth tends to the limit only as 1/D; at D = 10 the finite-D curve is needed",
         ),
-        Claim.between(
+        ours(
             "Descent tends to the closed form as lr → 0: lowest order over depths",
-            float(data.order_in_lr.min()),
-            0.9,
-            1.1,
+            between(data.order_in_lr.min(), 0.9, 1.1),
         ),
-        Claim.between(
+        ours(
             "Descent tends to the closed form as lr → 0: highest order over depths",
-            float(data.order_in_lr.max()),
-            0.9,
-            1.1,
+            between(data.order_in_lr.max(), 0.9, 1.1),
         ),
-        Claim.between("Finite depth tends to the limit as 1/D: order of the half-time", float(approach[-1]), 0.9, 1.1),
+        ours("Finite depth tends to the limit as 1/D: order of the half-time", between(approach[-1], 0.9, 1.1)),
     ]
 
 
-def _time_of_fastest_learning(curve) -> float:
+def _time_of_fastest_learning(curve: DataArray) -> float:
     speed = np.diff(curve.values) / np.diff(curve.time.values)
     return float(curve.time.values[int(np.argmax(speed))])
 
 
-def figure(result: Result):
+def figure(result: Result) -> Figure:
     data = result.data
     target = data.attrs["singular_value"] / data.attrs["variance"]
     sheet, ((surface, curves, printed),) = new_figure(1, 3)
@@ -258,9 +226,8 @@ def figure(result: Result):
     third = int(min(d for d in data.depth.values if d >= 3))
     for colour, depth, name in ((COLOURS[0], 1, "printed_shallow"), (COLOURS[2], third, "printed_very_deep")):
         trained(printed, data.time, data.training.sel(depth=depth), colour=colour, label=f"training, D = {depth}")
-        printed.plot(
-            data.time, data[name], color=colour, lw=1.3, ls=":", label="as printed" + (", D ≥ 3" if depth > 1 else "")
-        )
+        label = "as printed, D ≥ 3" if depth > 1 else "as printed, D = 1"
+        printed.plot(data.time, data[name], color=colour, lw=1.3, ls=":", label=label)
     printed.set(xlabel="time (τ/D)", ylabel="mode strength a", title="two printed formulas are wrong")
     printed.legend(loc="lower right")
     return sheet

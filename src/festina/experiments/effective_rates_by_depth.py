@@ -1,30 +1,38 @@
-"""The deeper a hidden layer, the faster its encoder; two rates describe those from the middle on, not the last.
+"""The deeper a hidden layer, the faster its encoder; two rates describe the layers from the middle on, not the last.
 
 A network of 20 hidden layers learns two points, and the two rates of the theory are fitted to every layer of it in one
-call, `festina.probe.scan`. All rates here are fitted; the first distances and the slopes are not. Before training the
-squared distance of the points falls by gain²/2 from layer to layer, the half being that of leaky ReLU units. The
-encoder's rate rises with depth; the decoder's rises to the middle, and falls from there, as the source says.
+call, `festina.probe.scan`. The rates are fitted; the first distances and the slopes are not. Before training the
+squared distance H of the points falls by gain²/2 from layer to layer; the half comes from leaky ReLU units. The rate of
+the encoder, the layers below, rises with depth. That of the decoder, the layers above, rises up to the middle and falls
+from there, as the source says.
 
-**What does not reproduce.** That the theory is the more accurate the later the layer: its squared error is U-shaped,
-least at layer 11 of 0 … 19 in the network of 500 units (11 to 13 in six other starts, 10 to 16 in narrow networks), and
-10 to 60 times that in the last layer. In the theory H grows as the output p does, by d ln H/d ln p = 1 once both are
-well above their start; measured half way through the transition this slope rises from 0 in the first layer to 1.7 in
-the last, and the fit is best in layers near 1. With the printed data, dx = 0.5 and dy = 1, the network stays on its
-plateau for all 6000 epochs, and there is nothing to fit. As run (the values here) the rate was twice the printed one,
-for half of the epochs.
+**What does not reproduce.** That the theory becomes more accurate from layer to layer: its squared error is U-shaped.
+It is least at layer 11 of 0 … 19 in the network of 500 units (11 to 13 from six other starts, 10 to 16 in narrow
+networks), and in the last layer 10 to 60 times as large. In the theory H grows in proportion to p, the distance of the
+two outputs along the difference of the targets, once both are well above their start: d ln H/d ln p = 1. Measured half
+way through the transition, this slope rises from 0 in the first layer to 1.7 in the last, and the fit is best in layers
+near 1. With the printed data, dx = 0.5 and dy = 1, the network stays on its plateau for all 6000 epochs, and there is
+nothing to fit. As run (the values here) the rate was twice the printed one, for half of the epochs.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.stats import rankdata
 
-from .._noun import positive, whole
-from .._plot import COLOURS, new_figure
-from .._report import Claim, Result
-from .._simulate import simulate
+from .._figures.style import COLOURS, DASHES, new_figure
+from .._foundation.checks import positive, whole
 from ..probe import scan
-from ._two_points import REPORTED, row, two_point_setup
+from ._kit.table_of_networks import REPORTED, row, two_point_setup
+from ._kit.training import simulate
+from .base import Claim, Result, at_least, at_most, between, ours, paper
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import DataArray
 
 REFERENCE = {"vanrossem2024": "figure 10, sections 5.1 and 5.2, eq. 14"}
 AS_RUN = dict(network="default", data="as_run", lr=0.01, epochs=3000)
@@ -33,35 +41,43 @@ QUICK = dict(network="narrow", seeds=3, every=30)
 FITTED = ("eta_h", "eta_y", "kappa", "sse", "slope", "applies")
 
 
-def run(*, network="default", data="as_run", lr=0.01, epochs=3000, every=10, seeds=1, seed=0) -> Result:
+def run(
+    *,
+    network: str = "default",
+    data: str = "as_run",
+    lr: float = 0.01,
+    epochs: int = 3000,
+    every: int = 10,
+    seeds: int = 1,
+    seed: int = 0,
+) -> Result:
     """`network` is a row of table 1, at a rate and for epochs of its own; `data` is "as_run" or "as_printed"."""
     which = row(network, lr=positive(lr, "lr"))
     epochs, every, seeds = whole(epochs, "epochs"), whole(every, "every"), whole(seeds, "seeds")
     setup = two_point_setup(which, data, epochs=epochs, every=every)
-    found = simulate(setup, range(seed, seed + seeds), REPORTED)
-    fits = scan(found).isel(pair=0, drop=True)
+    training = simulate(setup, range(seed, seed + seeds), REPORTED)
+    fits = scan(training).isel(pair=0, drop=True)
+    learned = np.asarray(training["loss"])[:, -1] < 1e-3
     import xarray
 
-    numbers = {name: (("seed", "layer"), fits[name].values.astype(float)) for name in FITTED}
-    learned = np.asarray(found["loss"])[:, -1] < 1e-3
     result = xarray.Dataset(
         {
-            **numbers,
+            **{name: (("seed", "layer"), fits[name].values.astype(float)) for name in FITTED},
             "r2": (("seed", "layer", "curve"), fits.r2.values),
             "reasons": (("seed", "layer"), fits.reasons.values),
-            "distance": (("seed", "epoch", "layer"), found["distance"][..., 0]),
-            "loss": (("seed", "epoch"), found["loss"]),
+            "distance": (("seed", "epoch", "layer"), training["distance"][..., 0]),
+            "loss": (("seed", "epoch"), training["loss"]),
             "learned": ("seed", learned.astype(int)),
         },
         coords={
-            "seed": found.coordinates["seed"],
+            "seed": training.coordinates["seed"],
             "layer": np.arange(which.layers),
-            "epoch": np.round(np.asarray(found.times) / which.lr),
+            "epoch": np.round(np.asarray(training.times) / which.lr),
             "curve": ["H", "P", "w"],
         },
         attrs={"network": network, "chosen": data, "lr": which.lr, "gain": which.gain, "units": which.units},
     )
-    # Per epoch, as the source has them: rates for each, and the squared error summed over all.
+    # As in the source: rates per epoch, and the squared error summed over all epochs.
     result = result.assign(eta_h=result.eta_h * which.lr, eta_y=result.eta_y * which.lr, sse=result.sse * every)
     return Result(result, {network: setup})
 
@@ -76,56 +92,58 @@ def claims(result: Result) -> list[Claim]:
     first = data.distance.isel(epoch=0)
     factor = np.exp(np.log(first).diff("layer").mean("layer")).median()
     late = "" if as_run else "with the printed data the network is still on its plateau, and fits to it are biased"
-    found = [
-        Claim.between(
-            "The first distance falls by gain²/2 from layer to layer (eq. 14): measured factor over that",
-            float(factor) / (data.attrs["gain"] ** 2 / 2), 0.85, 1.15, source="paper",
+    statements = [
+        paper(
+            "The first distance falls by gain²/2 from layer to layer (eq. 14): measured factor / gain²/2",
+            between(float(factor) / (data.attrs["gain"] ** 2 / 2), 0.85, 1.15),
         ),
-        Claim.at_least(
-            "The network learns: share of seeds",
-            float(data.learned.mean()), 1.0, source="paper", expected=as_run, reason=late,
-        ),
-    ]  # fmt: skip
+        paper("The network learns: share of seeds", at_least(data.learned.mean(), 1.0), fails=late),
+    ]
     if not as_run:
-        return found
+        return statements
     return [
-        *found,
-        Claim.between(
+        *statements,
+        ours(
             f"The fit is best in the second half of {len(layers)} layers, but not in the last {end}: number of the "
-            "layer, from 0",
-            best, middle, len(layers) - 1 - end, fitted=True,
+            "best layer, from 0",
+            between(best, middle, len(layers) - 1 - end),
+            fitted=True,
         ),
-        Claim.at_least(
+        paper(
             "The theory is accurate in the second half only: squared error at a quarter of the depth / the least",
-            errors[len(layers) // 4] / errors[best], 10, source="paper", fitted=True,
+            at_least(errors[len(layers) // 4] / errors[best], 10),
+            fitted=True,
         ),
-        Claim.at_most(
-            "… R² of w in the first layer", float(data.r2.sel(layer=0, curve="w").median()), 0.0, fitted=True
+        ours(
+            "… and not in the first layer: R² of w there",
+            at_most(data.r2.sel(layer=0, curve="w").median(), 0.0),
+            fitted=True,
         ),
-        Claim.at_most(
-            "It is the more accurate the later the layer: squared error of the last / the least",
-            errors[-1] / errors[best], 2.0, source="paper", fitted=True,
-            expected=False, reason="past its best layer H grows by a higher power of the output than the theory's",
+        paper(
+            "The theory is the more accurate the later the layer: squared error of the last layer / the least",
+            at_most(errors[-1] / errors[best], 2.0),
+            fails="past its best layer H grows with a higher power of the output distance than in the theory",
+            fitted=True,
         ),
-        Claim.at_least(
+        paper(
             "The encoder's rate grows with depth: rank correlation with the layer",
-            float(np.corrcoef(layers, rankdata(typical.eta_h))[0, 1]), 0.9, source="paper", fitted=True,
+            at_least(np.corrcoef(layers, rankdata(typical.eta_h))[0, 1], 0.9),
+            fitted=True,
         ),
-        Claim.between(
-            "The decoder's rate grows to the middle: number of the layer where it is largest",
-            peak, middle - 3, middle + 4, source="paper", fitted=True,
+        paper(
+            "The decoder's rate grows up to the middle: number of the layer where it is largest",
+            between(peak, middle - 3, middle + 4),
+            fitted=True,
         ),
-        Claim.at_most(
-            "… from there it falls: last / largest", decoder[-1] / decoder[peak], 0.6, source="paper", fitted=True
+        paper("… and falls from there: last / largest", at_most(decoder[-1] / decoder[peak], 0.6), fitted=True),
+        ours(
+            "Where the fit is best H grows in proportion to the output distance p, as in the theory: d ln H/d ln p",
+            between(typical.slope[best], 0.6, 1.4),
         ),
-        Claim.between(
-            "Where the fit is best H grows as the output does, as the theory has it: d ln H/d ln p",
-            float(typical.slope[best]), 0.6, 1.4,
-        ),
-    ]  # fmt: skip
+    ]
 
 
-def figure(result: Result):
+def figure(result: Result) -> Figure:
     data = result.data
     sheet, grid = new_figure(2, 3, width=4.2, height=3.1)
     (errors, encoder, decoder), (fits, first, slopes) = grid
@@ -145,18 +163,18 @@ def figure(result: Result):
     fits.legend(loc="lower right")
     _draw_by_layer(first, data.distance.isel(epoch=0), label="trained network")
     law = float(data.distance[:, 0, 0].median()) * (data.attrs["gain"] ** 2 / 2) ** data.layer
-    first.plot(data.layer, law, color="0.2", lw=1.3, ls=(0, (4, 2)), label="(gain²/2)ⁿ")
+    first.plot(data.layer, law, color="0.2", lw=1.3, ls=DASHES, label="(gain²/2)ⁿ")
     first.set(yscale="log", title="first distance H in each layer")
     first.legend()
     _draw_by_layer(slopes, data.slope)
     slopes.axhline(1, color="0.6", lw=0.8, ls=":")
-    slopes.set(title="d ln H / d ln p half way; 1 in theory")
+    slopes.set(title="d ln H / d ln p half way (theory: 1)")
     for axes in grid.ravel():
         axes.set_xlabel("hidden layer, from 0")
     return sheet
 
 
-def _draw_by_layer(axes, values, colour=COLOURS[0], label=None) -> None:
+def _draw_by_layer(axes: Axes, values: DataArray, colour: str = COLOURS[0], label: str | None = None) -> None:
     """One dot for every seed, and a line through the medians."""
     axes.plot(values.layer, values.transpose("layer", "seed"), "o", color=colour, ms=2.5, alpha=0.5)
     axes.plot(values.layer, values.median("seed"), color=colour, lw=1.4, label=label)

@@ -1,186 +1,186 @@
 """The imbalance of a single linear neuron decides how fast its weights turn, and whether its function waits for them.
 
-A neuron f(x) = a w·x learns the target β* from white inputs; δ = a² − |w|² is conserved. The closed form is that of
-λ-balanced networks with one hidden unit and one output, λ = δ, and covers δ = 0 and negative a. The angle θ between
-w and β* obeys, once the start is forgotten,
+A neuron f(x) = a w·x learns the target β* from white inputs; δ = a² − |w|² is conserved. Its closed form is that of
+λ-balanced networks with one hidden unit and one output, λ = δ, and covers δ = 0 and negative a. The angle θ between w
+and β* obeys, once the start is forgotten,
 
     cot θ ∝ exp(½(√(4r² + δ²) + δ) t),      r = |β*|.
 
 A large positive δ is lazy: a hardly changes, the function a w goes to the target on a straight line, and the tangent
 kernel a² + wwᵀ stays as it is. A large negative δ is delayed: w is stiff, a alone fits what it can, and only then w
-turns, at the rate r²/|δ|; the kernel turns with it. δ = 0 lies between, and its cosine is tanh(rt + artanh μ₀).
-The published solution for ν = w·β*/a agrees with ours where it is finite. An antipodal start at δ = 0 never learns.
+turns, at the rate r²/|δ|; the kernel turns with it. δ = 0 lies between, and its cosine is tanh(rt + artanh μ₀), where
+μ₀ is the cosine at the start. The published solution for ν = w·β*/a agrees with ours where it is finite. A neuron that
+starts opposite to the target never learns if δ = 0.
 
 Inputs that are not white are outside this solution. In whitened inputs it holds again, for a neuron whose w is
-initialised, and trained, in those inputs: it is another network, with the same best function.
+initialised, and trained, in those inputs: it is another network with the same best function.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from .. import inits, nets, rules, tasks
-from .._errors import BadInput
-from .._noun import positive, real_array, whole
-from .._plot import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
-from .._report import Claim, Result
-from .._setup import Setup
-from .._simulate import simulate
-from .._solve import solve
+import numpy as np
+from jaxtyping import Float
+
+from .. import BadInput, Setup, inits, nets, rules, solve, tasks
+from .._figures.style import COLOURS, DASHES, TIME, legend_of_kinds, new_figure, predicted, trained
+from .._formulas.curves import order
+from .._foundation.checks import positive, real_array, whole
+from ._kit import linear_neuron, printed_formulas
+from ._kit.time_grids import dense_at_start
+from ._kit.training import simulate
+from .base import Claim, Result, at_least, at_most, between, ours, paper
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+    from .. import Task, Trajectory
 
 REFERENCE = {"kunin2024": "figures 2-4 and the single-neuron solutions"}
 QUICK = dict(lr=0.02, points=160)
 HALVINGS = 3  # rates lr, lr/2, lr/4
 FURTHER = (8.0, 16.0, 32.0)  # imbalances at which the approach to the lazy limit is read off
-SEEN = ("map", "output_representation", "kernel_distance")
+OPPOSITE = (-1.0, 0.0, 1.0)  # imbalances of neurons that start opposite to the target
+OBSERVED = ("map", "output_representation", "kernel_distance")
 
 
 def run(
     *,
-    deltas=(-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0),
-    target=(0.0, 1.0),
-    start=(-1.0, 0.0),
-    aligned=0.5,
-    cov_x=((2.0, 0.6), (0.6, 0.5)),
-    until=20.0,
-    lr=0.01,
-    points=400,
-    seed=0,
+    deltas: Sequence[float] = (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0),
+    target: Sequence[float] = (0.0, 1.0),
+    start: Sequence[float] = (-1.0, 0.0),
+    aligned: float = 0.5,
+    cov_x: Sequence[Sequence[float]] = ((2.0, 0.6), (0.6, 0.5)),
+    until: float = 20.0,
+    lr: float = 0.01,
+    points: int = 400,
+    seed: int = 0,
 ) -> Result:
+    """Neurons start at β = `start`, across the `target`, and at `aligned` × target; `cov_x` is that of other inputs."""
     points = whole(points, "points", least=20)
     lr, until, aligned = positive(lr, "lr"), positive(until, "until"), positive(aligned, "aligned")
-    deltas, target, start = (
-        real_array(v, n, ndim=1) for v, n in ((deltas, "deltas"), (target, "target"), (start, "start"))
-    )
-    if 0.0 not in deltas or deltas.min() > -1 or deltas.max() < 1 or np.any(np.diff(deltas) <= 0):
-        raise BadInput(f"deltas = {deltas.tolist()}", "rising, with 0, one <= −1 and one >= 1", "add the missing ones")
-    if abs(start @ target) > 1e-12 or not np.linalg.norm(start) * np.linalg.norm(target) > 0:
-        raise BadInput(
-            f"start = {start.tolist()}, target = {target.tolist()}",
-            "two orthogonal vectors that are not zero",
-            "turn the start",
-        )
-    # Whole steps of the slowest rate, dense at the start, where unbalanced layers are fast.
-    grid = np.concatenate([np.geomspace(lr, until, points // 2), np.linspace(0, until, points - points // 2)])
-    times = np.unique(np.round(grid / lr)) * lr
-    white = _task(target, np.eye(len(target)))
+    goal, across = real_array(target, "target", ndim=1), real_array(start, "start", ndim=1)
+    imbalances = real_array(deltas, "deltas", ndim=1)
+    if 0.0 not in imbalances or imbalances.min() > -1 or imbalances.max() < 1 or np.any(np.diff(imbalances) <= 0):
+        needed = "rising, with 0, one <= −1 and one >= 1"
+        raise BadInput(f"deltas = {imbalances.tolist()}", needed, "add the missing ones")
+    if abs(across @ goal) > 1e-12 or not np.linalg.norm(across) * np.linalg.norm(goal) > 0:
+        texts = f"start = {across.tolist()}, target = {goal.tolist()}"
+        raise BadInput(texts, "two orthogonal vectors that are not zero", "turn the start")
+    times, rates = dense_at_start(until, points, lr), lr / 2.0 ** np.arange(HALVINGS)
+    moments = real_array(cov_x, "cov_x", ndim=2)
+    white, coloured = linear_neuron.noiseless_task(goal, np.eye(len(goal))), linear_neuron.noiseless_task(goal, moments)
+    whitened = tasks.whitened(coloured)
 
-    def setup(beta, delta, sign=1, task=white, rate=lr / 2 ** (HALVINGS - 1), grid=times):
-        weights = _neuron(np.asarray(beta), delta, sign)
+    def setup(
+        beta: np.ndarray,
+        delta: float,
+        sign: int = 1,
+        task: Task = white,
+        rate: float = rates[-1],
+        grid: np.ndarray = times,
+    ) -> Setup:
+        weights = linear_neuron.layers(beta, delta, sign)
         return Setup(task, nets.DeepLinear(1), inits.Given(weights), rules.GradientDescent(rate), times=grid)
 
-    def seen(*args, **options):
-        return simulate(setup(*args, **options), [seed], (*SEEN, "balance_drift"))
+    def training(beta: np.ndarray, delta: float, rate: float = rates[-1], **options: Any) -> Trajectory:
+        return simulate(setup(beta, delta, rate=rate, **options), [seed], (*OBSERVED, "balance_drift"))
 
-    def told(*args, strict=True, **options):
-        flow = setup(*args, **options).replace(rule=rules.GradientFlow())
-        return solve(flow, "BalancedRiccati", observe=SEEN, strict=strict)
+    def exact(beta: np.ndarray, delta: float, strict: bool = True, **options: Any) -> Trajectory:
+        flow = setup(beta, delta, **options).replace(rule=rules.GradientFlow())
+        return solve(flow, "BalancedRiccati", observe=OBSERVED, strict=strict)
 
-    setups, theories = {}, {}
-    for delta in deltas:
-        setups[f"δ = {delta:g}"] = setup(start, delta)
-        theories[f"δ = {delta:g}"] = solve(setups[f"δ = {delta:g}"], "BalancedRiccati", observe=SEEN)
-    theory = list(theories.values())
-    runs = [[seen(start, delta, rate=lr / 2**halving) for halving in range(HALVINGS)] for delta in deltas]
-    finest = [each[-1] for each in runs]
-    gaps = [[np.abs(r["map"][0] - t["map"]).max() for r in each] for each, t in zip(runs, theory, strict=True)]
+    def gaps_to_exact(task: Task, delta: float = 1.0, **options: Any) -> list[float]:
+        prediction = exact(across, delta, task=task, strict=False, **options)
+        descents = [training(across, delta, rate, task=task, **options) for rate in rates]
+        return [np.abs(descent["map"][0] - prediction["map"]).max() for descent in descents]
+
+    setups = {f"δ = {delta:g}": setup(across, delta) for delta in imbalances}
+    setups["whitened inputs"] = setup(across, 1.0, task=whitened)
+    theories = {label: solve(neuron, "BalancedRiccati", observe=OBSERVED) for label, neuron in setups.items()}
+    theory = [theories[f"δ = {delta:g}"] for delta in imbalances]
+    runs = [[training(across, delta, rate) for rate in rates] for delta in imbalances]
+    finest = [descents[-1] for descents in runs]
+    gaps = [
+        [np.abs(descent["map"][0] - prediction["map"]).max() for descent in descents]
+        for descents, prediction in zip(runs, theory, strict=True)
+    ]
     # Large layers are done early: the same number of times, in units of 1/δ.
-    further = [told(start, delta, grid=times / delta) for delta in FURTHER]
-    ahead = [told(aligned * target, delta) for delta in deltas]
-    behind = np.array([-1.0, 0.0, 1.0])
-    cov_x = real_array(cov_x, "cov_x", ndim=2)
-    coloured = _task(target, cov_x)
-    whitened = tasks.whitened(coloured)
-    setups["whitened inputs"] = setup(start, 1.0, task=whitened)
-    theories["whitened inputs"] = solve(setups["whitened inputs"], "BalancedRiccati", observe=SEEN)
+    further = [exact(across, delta, grid=times / delta) for delta in FURTHER]
+    ahead = [exact(aligned * goal, delta) for delta in imbalances]
+    end = theories["whitened inputs"]["map"][-1, 0] @ linear_neuron.inverse_root(moments)
+    drift = [[descent["balance_drift"].max() for descent in descents] for descents in runs]
     import xarray
 
-    def stacked(name, trajectories):
-        return np.array([each[name][0] if each.source == "simulate" else each[name] for each in trajectories])
-
-    def gaps_to(task, delta=1.0, **options):
-        prediction = told(start, delta, task=task, strict=False, **options)
-        runs = [seen(start, delta, task=task, rate=lr / 2**halving, **options) for halving in range(HALVINGS)]
-        return [np.abs(each["map"][0] - prediction["map"]).max() for each in runs]
-
-    antipodal = {"theory": [told(-target, d) for d in behind], "training": [seen(-target, d) for d in behind]}
+    path, curve = ("delta", "time", "input"), ("delta", "time")
     data = xarray.Dataset(
         {
-            "beta_theory": (("delta", "time", "input"), stacked("map", theory)[:, :, 0]),
-            "beta_training": (("delta", "time", "input"), stacked("map", finest)[:, :, 0]),
-            "gain_theory": (("delta", "time"), np.sqrt(stacked("output_representation", theory)[:, :, 0, 0])),
-            "gain_training": (("delta", "time"), np.sqrt(stacked("output_representation", finest)[:, :, 0, 0])),
-            "kernel_theory": (("delta", "time"), stacked("kernel_distance", theory)),
-            "kernel_training": (("delta", "time"), stacked("kernel_distance", finest)),
+            "beta_theory": (path, _stacked("map", theory)[:, :, 0]),
+            "beta_training": (path, _stacked("map", finest)[:, :, 0]),
+            "gain_theory": (curve, _gains(theory)),
+            "gain_training": (curve, _gains(finest)),
+            "kernel_theory": (curve, _stacked("kernel_distance", theory)),
+            "kernel_training": (curve, _stacked("kernel_distance", finest)),
             "gap": (("delta", "rate"), np.array(gaps)),
-            "drift": (("delta", "rate"), np.array([[r["balance_drift"].max() for r in each] for each in runs])),
-            "further_beta": (("further", "own_time", "input"), stacked("map", further)[:, :, 0]),
-            "further_kernel": (("further", "own_time"), stacked("kernel_distance", further)),
-            "ahead_beta": (("delta", "time", "input"), stacked("map", ahead)[:, :, 0]),
-            "ahead_gain": (("delta", "time"), np.sqrt(stacked("output_representation", ahead)[:, :, 0, 0])),
-            "negative_gain_gap": (("delta", "rate"), np.array([gaps_to(white, d, sign=-1) for d in deltas])),
-            "antipodal_theory": (("behind", "time", "input"), stacked("map", antipodal["theory"])[:, :, 0]),
-            "antipodal_training": (("behind", "time", "input"), stacked("map", antipodal["training"])[:, :, 0]),
-            "whitened_gap": ("rate", gaps_to(whitened)),
-            "coloured_gap": ("rate", gaps_to(coloured)),
-            "whitened_end": ("input", theories["whitened inputs"]["map"][-1, 0] @ _inverse_root(cov_x)),
-            "target": ("input", target),
-            "start": ("input", start),
+            "drift": (("delta", "rate"), np.array(drift)),
+            "further_beta": (("further", "own_time", "input"), _stacked("map", further)[:, :, 0]),
+            "further_kernel": (("further", "own_time"), _stacked("kernel_distance", further)),
+            "ahead_beta": (path, _stacked("map", ahead)[:, :, 0]),
+            "ahead_gain": (curve, _gains(ahead)),
+            "negative_gain_gap": (("delta", "rate"), np.array([gaps_to_exact(white, d, sign=-1) for d in imbalances])),
+            "antipodal_theory": (
+                ("behind", "time", "input"),
+                _stacked("map", [exact(-goal, delta) for delta in OPPOSITE])[:, :, 0],
+            ),
+            "antipodal_training": (
+                ("behind", "time", "input"),
+                _stacked("map", [training(-goal, delta) for delta in OPPOSITE])[:, :, 0],
+            ),
+            "whitened_gap": ("rate", gaps_to_exact(whitened)),
+            "coloured_gap": ("rate", gaps_to_exact(coloured)),
+            "whitened_end": ("input", end),
+            "target": ("input", goal),
+            "start": ("input", across),
         },
         coords={
-            "delta": deltas,
+            "delta": imbalances,
             "time": times,
             "own_time": times,  # times δ
-            "rate": lr / 2.0 ** np.arange(HALVINGS),
+            "rate": rates,
             "further": list(FURTHER),
-            "behind": behind,
+            "behind": np.array(OPPOSITE),
         },
     )
     return Result(data, setups, theories)
 
 
-def _task(target, cov_x):
-    """The noiseless task y = β*·x with inputs of these second moments."""
-    return tasks.from_moments((target @ cov_x)[None], cov_x, [[target @ cov_x @ target]])
+def _stacked(name: str, trajectories: Iterable[Trajectory]) -> np.ndarray:
+    """An observable of theories, or of runs of one seed."""
+    return np.array([curves[name][0] if curves.source == "simulate" else curves[name] for curves in trajectories])
 
 
-def _inverse_root(matrix):
-    variances, vectors = np.linalg.eigh(matrix)
-    return vectors / np.sqrt(variances) @ vectors.T
-
-
-def _neuron(beta, delta, sign):
-    """Layers with a w = beta and a² − |w|² = delta, and this sign of a."""
-    size = np.linalg.norm(beta)
-    larger = np.sqrt(np.hypot(delta / 2, size) + abs(delta) / 2)
-    gain = sign * (larger if delta >= 0 else size / larger)
-    return [beta[None] / gain, np.array([[gain]])]
-
-
-def published(times, delta, nu, r):
-    """ν = w·β*/a as published, with coth for tanh where the start lies outside the two fixed points."""
-    speed = np.sqrt(4 * r**2 + delta**2)
-    where = (delta + 2 * nu) / speed
-    if abs(where) < 1:
-        return (-delta + speed * np.tanh(speed * times / 2 + np.arctanh(where))) / 2
-    return (-delta + speed / np.tanh(speed * times / 2 + np.arctanh(1 / where))) / 2
+def _gains(trajectories: Iterable[Trajectory]) -> Float[np.ndarray, "delta time"]:
+    """|a|, the gain of the neuron."""
+    return np.sqrt(_stacked("output_representation", trajectories)[:, :, 0, 0])
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
     target, deltas, times = data.target.values, data.delta.values, data.time.values
-    r = np.linalg.norm(target)
-    order = np.log2(data.gap.values[:, :-1] / data.gap.values[:, 1:])[:, -1]
-    negative = np.log2(data.negative_gain_gap.values[:, -2] / data.negative_gain_gap.values[:, -1])
-    drift = np.log2(data.drift.values[:, :-1] / data.drift.values[:, 1:])[:, -1]
-    measured, expected = _turning_rates(data), _predicted_rate(deltas, r)
-    nus = [
+    r = float(np.linalg.norm(target))
+    orders, drift, negative = (order(data[name].values)[:, -1] for name in ("gap", "drift", "negative_gain_gap"))
+    turning = _turning_rates(data) / linear_neuron.predicted_turning_rate(deltas, r)
+    nu_gaps = [
         _gap_of_nu(times, beta.values @ target / gain.values**2, d, r)
         for betas, gains in ((data.beta_theory, data.gain_theory), (data.ahead_beta, data.ahead_gain))
         for beta, gain, d in zip(betas, gains, deltas, strict=True)
     ]
-    balanced = _cosine(data.beta_theory.sel(delta=0.0).values, target)
-    bends = np.array([_bend(beta, data.start.values, target) for beta in data.further_beta.values])
+    balanced = linear_neuron.cosine(data.beta_theory.sel(delta=0.0).values, target)
+    bends = np.array([linear_neuron.bend(beta, data.start.values, target) for beta in data.further_beta.values])
     kernels = data.further_kernel.values[:, -1]
     loss = _losses(data)
     slow = int(np.argmax(loss[0] < 0.6 * loss[0, 0]))
@@ -188,129 +188,85 @@ def claims(result: Result) -> list[Claim]:
     crossed = max(float((stuck[f"antipodal_{kind}"] @ data.target).max()) for kind in ("theory", "training"))
     free = data.antipodal_training.isel(time=-1).sel(behind=[-1.0, 1.0])
     return [
-        Claim.at_most(
-            "Descent tends to the closed form as lr → 0 at first order: largest gap of the order over δ",
-            np.abs(order - 1).max(),
-            0.1,
+        ours(
+            "Descent tends to the closed form at first order in lr: largest gap of the order from 1 over δ",
+            at_most(np.abs(orders - 1).max(), 0.1),
         ),
-        Claim.at_most(
-            "δ is conserved: its drift in training is of first order in lr, largest gap of the order over δ",
-            np.abs(drift - 1).max(),
-            0.1,
-            source="paper",
+        paper(
+            "δ is conserved: its drift in training is of first order in lr: largest gap of the order from 1 over δ",
+            at_most(np.abs(drift - 1).max(), 0.1),
         ),
-        Claim.at_most(
-            "The published ν = w·β*/a, with tanh or coth, is ours: largest relative gap over δ and two starts",
-            max(nus),
-            1e-8,
-            source="paper",
+        paper(
+            "The published ν = w·β*/a, with tanh or coth, agrees with ours: largest relative gap over δ and two starts",
+            at_most(max(nu_gaps), 1e-8),
         ),
-        Claim.at_most(
-            "δ = 0: the cosine of w and β* is tanh(rt + artanh μ₀), μ₀ = 0: largest gap",
-            np.abs(balanced - np.tanh(r * times)).max(),
-            1e-9,
-            source="paper",
+        paper(
+            "For δ = 0 the cosine of w and β* is tanh(rt + artanh μ₀), here μ₀ = 0: largest gap",
+            at_most(np.abs(balanced - np.tanh(r * times)).max(), 1e-9),
         ),
-        Claim.at_most(
+        ours(
             "w turns at the rate ½(√(4r² + δ²) + δ): largest relative gap in training over δ",
-            np.abs(measured / expected - 1).max(),
-            0.03,
+            at_most(np.abs(turning - 1).max(), 0.03),
         ),
-        Claim.between(
-            "δ ≫ 0 is lazy, the function goes straight: order of the bend of its path in 1/δ",
-            np.log2(bends[-2] / bends[-1]),
-            1.9,
-            2.1,
-            source="paper",
+        paper(
+            "δ ≫ 0 is lazy: the function goes straight to the target: order in 1/δ of the bend of its path",
+            between(order(bends)[-1], 1.9, 2.1),
         ),
-        Claim.between(
-            "… and the tangent kernel stays: order of its final distance in 1/δ",
-            np.log2(kernels[-2] / kernels[-1]),
-            3.6,
-            4.4,
-            source="paper",
+        paper(
+            "… and the tangent kernel stays: order in 1/δ of its final distance",
+            between(order(kernels)[-1], 3.6, 4.4),
         ),
-        Claim.at_most(
-            f"δ = {deltas[0]:g} is delayed: kernel distance in training where the loss has fallen to 60 %",
-            float(data.kernel_training[0, slow]),
-            0.05,
-            source="paper",
+        paper(
+            f"δ = {deltas[0]:g} is delayed: kernel distance in training when the loss has fallen to 60 %",
+            at_most(data.kernel_training[0, slow], 0.05),
         ),
-        Claim.at_least(
-            "… and rich in the end: kernel distance", float(data.kernel_training[0, -1]), 0.5, source="paper"
+        paper("… and rich in the end: final kernel distance in training", at_least(data.kernel_training[0, -1], 0.5)),
+        ours(
+            "From a < 0, too, descent tends to the closed form at first order: largest gap of the order from 1 over δ",
+            at_most(np.abs(negative - 1).max(), 0.1),
         ),
-        Claim.at_most(
-            "From a < 0, too, descent tends to the closed form at first order: largest gap of the order over δ",
-            np.abs(negative - 1).max(),
-            0.1,
+        ours(
+            "From a start opposite to the target w never turns if δ = 0: largest β·β* at any time, theory and training",
+            at_most(crossed, 1e-6),
         ),
-        Claim.at_most(
-            "An antipodal start never turns at δ = 0: largest β·β* at any time, theory and training", crossed, 1e-6
+        ours(
+            "… and with δ = ±1 the target is learned: largest final distance from it",
+            at_most(np.abs(free - data.target).max(), 0.01),
         ),
-        Claim.at_most(
-            "… and is learned at δ = ±1: largest final distance from the target",
-            float(np.abs(free - data.target).max()),
-            0.01,
+        ours(
+            "In whitened inputs descent tends to the closed form of white inputs: order in lr",
+            between(order(data.whitened_gap.values)[-1], 0.9, 1.1),
         ),
-        Claim.between(
-            "Inputs that are not white, whitened: order of the gap to the closed form in lr",
-            np.log2(data.whitened_gap.values[-2] / data.whitened_gap.values[-1]),
-            0.9,
-            1.1,
+        ours(
+            "… and in the same inputs before whitening it does not: gap at the finest rate / at the coarsest",
+            at_least(data.coloured_gap[-1] / data.coloured_gap[0], 0.9),
         ),
-        Claim.at_least(
-            "… and not whitened, the closed form of white inputs is wrong: gap at the finest rate / at the coarsest",
-            float(data.coloured_gap[-1] / data.coloured_gap[0]),
-            0.9,
-        ),
-        Claim.at_most(
-            "… and the whitened neuron learns β* of the original inputs: largest gap",
-            float(np.abs(data.whitened_end - data.target).max()),
-            1e-6,
+        ours(
+            "… and the neuron in whitened inputs learns β* of the original inputs: largest gap",
+            at_most(np.abs(data.whitened_end - data.target).max(), 1e-6),
         ),
     ]
 
 
-def _losses(data, kind="training"):
+def _losses(data: Dataset, kind: str = "training") -> Float[np.ndarray, "delta time"]:
+    """½|β − β*|², of training or of the theory."""
     return 0.5 * ((data[f"beta_{kind}"] - data.target) ** 2).sum("input").values
 
 
-def _cosine(beta, target):
-    return beta @ target / (np.linalg.norm(beta, axis=-1) * np.linalg.norm(target))
+def _turning_rates(data: Dataset) -> Float[np.ndarray, " delta"]:
+    """How fast w turns in training."""
+    times, target = data.time.values, data.target.values
+    paths = zip(data.beta_training.values, data.delta.values, strict=True)
+    return np.array([linear_neuron.turning_rate(times, beta, target, delta) for beta, delta in paths])
 
 
-def _turning_rate(times, beta, target, delta):
-    """Growth rate of the cotangent of the angle to the target, once the start is forgotten and before rounding."""
-    along = beta @ target / np.linalg.norm(target)
-    across = np.linalg.norm(beta - np.outer(along, target) / np.linalg.norm(target), axis=1)
-    speed = np.hypot(np.linalg.norm(target), delta / 2)
-    inside = (speed * times > 3) & (along > 0) & (across > 1e-6 * along)
-    return np.polyfit(times[inside], np.log(along[inside] / across[inside]), 1)[0]
-
-
-def _turning_rates(data):
-    """The same for every δ, in training."""
-    curves = zip(data.beta_training.values, data.delta.values, strict=True)
-    return np.array([_turning_rate(data.time.values, beta, data.target.values, delta) for beta, delta in curves])
-
-
-def _predicted_rate(deltas, r):
-    return (np.sqrt(4 * r**2 + deltas**2) + deltas) / 2
-
-
-def _gap_of_nu(times, seen, delta, r):
+def _gap_of_nu(times: np.ndarray, nu: np.ndarray, delta: float, r: float) -> float:
+    """The largest relative gap between a curve of ν and the published one from the same start."""
     # The first time is the start, where ν may be zero.
-    return np.abs(seen[1:] / published(times[1:], delta, seen[0], r) - 1).max()
+    return float(np.abs(nu[1:] / printed_formulas.single_neuron_ratio(times[1:], delta, nu[0], r) - 1).max())
 
 
-def _bend(beta, start, target):
-    """Largest distance of a path from the line between start and target, in lengths of that line."""
-    line = target - start
-    along = (beta - start) @ line / (line @ line)
-    return np.linalg.norm(beta - start - np.outer(along, line), axis=1).max() / np.linalg.norm(line)
-
-
-def figure(result: Result):
+def figure(result: Result) -> Figure:
     data = result.data
     sheet, ((plane, turning, rates), (losses, kernels, behind)) = new_figure(2, 3, width=4.4, height=3.5)
     loss = {kind: _losses(data, kind) for kind in ("training", "theory")}
@@ -318,18 +274,18 @@ def figure(result: Result):
         colour = COLOURS[number % len(COLOURS)]
         for kind, draw in (("training", trained), ("theory", predicted)):
             beta, gain = data[f"beta_{kind}"].sel(delta=delta), data[f"gain_{kind}"].sel(delta=delta)
-            angle = np.degrees(np.arccos(np.clip(_cosine(beta.values, data.target.values), -1, 1)))
+            angle = np.degrees(np.arccos(np.clip(linear_neuron.cosine(beta.values, data.target.values), -1, 1)))
             draw(plane, beta[:, 0], beta[:, 1], colour=colour)
             draw(turning, angle, gain, colour=colour)
             draw(losses, data.time[1:], loss[kind][number, 1:], colour=colour)
             draw(kernels, data.time[1:], data[f"kernel_{kind}"].sel(delta=delta)[1:], colour=colour)
+            turning.plot(angle[0], gain[0], "o", color=colour, ms=4, zorder=4)
         rates.plot([], [], color=colour, lw=3, label=f"δ = {delta:g}")
-        turning.plot(angle[0], gain[0], "o", color=colour, ms=4, zorder=4)
     plane.plot(*data.start.values, "o", color="0.2", ms=6, zorder=4)
     plane.plot(*data.target.values, "*", color="0.2", ms=12, zorder=4)
     plane.set(xlabel="β₁", ylabel="β₂", title="function: from ● to ★", aspect="equal")
     legend_of_kinds(plane, loc="upper left", fontsize=8)
-    turning.set(xlabel="angle between w and β* (degrees)", ylabel="a", title="weights: a, and the direction of w")
+    turning.set(xlabel="angle between w and β* (degrees)", ylabel="a", title="weights: a and the direction of w")
     turning.invert_xaxis()
     _draw_rates(rates, data)
     losses.set(xlabel=TIME, ylabel="loss", title="loss", xscale="log")
@@ -341,18 +297,18 @@ def figure(result: Result):
         predicted(behind, data.time, along["theory"], colour=colour)
         behind.plot([], [], color=colour, lw=3, label=f"δ = {delta:g}")
     behind.set(
-        xlabel=TIME, ylabel="β · β*", title="antipodal start (δ = ±1 coincide)", xlim=(0, 0.4 * float(data.time[-1]))
+        xlabel=TIME, ylabel="β · β*", title="opposite start (δ = ±1 coincide)", xlim=(0, 0.4 * float(data.time[-1]))
     )
     behind.legend(loc="center right", bbox_to_anchor=(1.0, 0.25), fontsize=8)
     return sheet
 
 
-def _draw_rates(axes, data) -> None:
-    """How fast w turns: in training, and as predicted."""
+def _draw_rates(axes: Axes, data: Dataset) -> None:
+    """How fast w turns, in training and as predicted."""
     deltas = np.linspace(float(data.delta.min()), float(data.delta.max()), 200)
     size = float(np.linalg.norm(data.target))
-    axes.plot(deltas, _predicted_rate(deltas, size), color="0.1", lw=1.3, ls=(0, (4, 2)))
+    axes.plot(deltas, linear_neuron.predicted_turning_rate(deltas, size), color="0.1", lw=1.3, ls=DASHES)
     for number, (delta, rate) in enumerate(zip(data.delta.values, _turning_rates(data), strict=True)):
         axes.plot(delta, rate, "o", color=COLOURS[number % len(COLOURS)], ms=7)
-    axes.set(xlabel="imbalance δ", ylabel="rate of cot θ (1/τ)", title="how fast w turns, in training", yscale="log")
+    axes.set(xlabel="imbalance δ", ylabel="rate of cot θ (1/τ)", title="how fast w turns", yscale="log")
     axes.legend(loc="lower right", fontsize=8)

@@ -1,28 +1,38 @@
 """What a network knows of an old task helps it at first with a related one, and then holds it up.
 
 A two-layer linear network learns the tree of eight items, then a relative of it: "revised" turns the sign of one
-feature, "colour" groups the same items in another way. The closed form goes on across the switch, and descent tends
-to it at first order in the learning rate. Modes that both tasks have are kept; the others are unlearned and learned
-again. The new task starts with a lower loss than an untrained network has, ½κ‖Σ − Σ′‖², and yet is learned later
-than by a network that starts from scratch: what has the wrong sign has to pass the neighbourhood of a saddle, and
-takes ln(1/λ)/s to leave it.
+feature, "colour" groups the same items in another way. The closed form goes on across the switch, and descent tends to
+it at first order in the learning rate. Modes that both tasks share are kept; the others are unlearned and learned
+again. The new task starts with a lower loss than an untrained network has, ½κ‖Σ − Σ′‖² with κ the variance of the
+inputs, and is still learned later than by a network that starts from scratch: a mode with the wrong sign has to pass
+near a saddle, and takes ln(1/λ)/s to leave it, where λ is the balance of the layers.
 
-With λ = 0 it never does. Once the tree is learned to the end, as many modes of the new task are out of reach as the
+With λ = 0 it never leaves. Once the tree is learned to the end, as many modes of the new task are out of reach as the
 product of the two tasks' orthogonal (polar) factors has eigenvalues −1: one of the revised tree, two of the colours.
-Descent with finite steps does not keep λ = 0, and gets there all the same: see `reversal_gets_stuck`.
+Descent with finite steps does not keep λ = 0, and learns them all the same: see `reversal_gets_stuck`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from .. import inits, nets, rules, tasks
-from .._noun import positive, whole
-from .._plot import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
-from .._report import Claim, Result
-from .._setup import Setup
-from .._simulate import simulate
-from .._solve import solve
+from .. import Setup, inits, nets, rules, solve, tasks
+from .._figures.style import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
+from .._formulas.curves import crossing, order
+from .._foundation.checks import positive, whole
+from ._kit import transfer
+from ._kit.training import simulate
+from .base import Claim, Result, at_least, at_most, between, ours, paper
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
+    from .. import Init, Net, Task, Trajectory
 
 REFERENCE = {
     "braun2022": "figure 6: revised and colour hierarchy",
@@ -38,24 +48,27 @@ LEVEL = 0.01  # of the loss of an untrained network: the new task counts as lear
 
 def run(
     *,
-    lam=0.1,
-    scale=1e-3,
-    stuck_hidden=14,
-    lams=(1e-3, 1e-2, 1e-1),
-    duration=60.0,
-    lr=0.05,
-    points=121,
-    seed=0,
+    lam: float = 0.1,
+    scale: float = 1e-3,
+    stuck_hidden: int = 14,
+    lams: Sequence[float] = (1e-3, 1e-2, 1e-1),
+    duration: float = 60.0,
+    lr: float = 0.05,
+    points: int = 121,
+    seed: int = 0,
 ) -> Result:
+    """`stuck_hidden` units are those of the network with λ = 0; the sign of a feature is turned at all `lams`.
+
+    Each task is trained for `duration`.
+    """
     points, lr = whole(points, "points", least=3), positive(lr, "lr")
     tree = tasks.contrasts("tree")
     steps = max(round(positive(duration, "duration") / lr / (points - 1)), 1)
     times = steps * lr * np.arange(points)
     net, wide = nets.DeepLinear(tree.d_out), nets.DeepLinear(whole(stuck_hidden, "stuck_hidden"))
     init, rule = inits.Balanced(lam, scale), rules.GradientDescent(lr)
-    fresh_start = init
 
-    def learned(net, lam):
+    def learned(net: Net, lam: float) -> Init:
         """Weights that have learned the tree to the end."""
         strengths = tree.modes().targets()
         made = inits.Balanced(lam, strengths, aligned=True) if lam else inits.Aligned(strengths)
@@ -64,62 +77,33 @@ def run(
     setups, theories, parts = {}, {}, {}
     for variant in VARIANTS:
         task = tasks.contrasts(variant)
-        sequence = tasks.sequence([tree, task], times[-1])
-        setup = Setup(sequence, net, init, rule, times=np.concatenate([times[:-1], times[-1] + times]))
-        exact = solve(setup, "BalancedRiccati", seed=seed)
-        runs = [simulate(setup.replace(rule=rules.GradientDescent(lr / k)), [seed], OBSERVED) for k in HALVINGS]
-        fresh_setup = Setup(task, net, fresh_start, rule, times=times)
-        fresh = solve(fresh_setup, "BalancedRiccati", seed=seed)
-        stuck_setup = Setup(task, wide, learned(wide, 0.0), rule, times=times)
-        stuck = solve(stuck_setup, "BalancedRiccati", seed=seed)
-        setups |= {f"tree → {variant}": setup, f"{variant}, λ = 0": stuck_setup}
-        theories |= {f"tree → {variant}": exact, f"{variant}, λ = 0": stuck, f"{variant} from scratch": fresh}
-        embedded = _embedded(exact["input_representation"], points - 1)
-        found = {
-            "map_theory": exact["map"],
-            "map_training": runs[0]["map"][0],
-            "error": [max(np.abs(run[name][0] - exact[name]).max() for name in OBSERVED) for run in runs],
-            "fresh_theory": _loss(task, fresh["map"]),
-            "fresh_training": _loss(task, simulate(fresh_setup, [seed], OBSERVED)["map"][0]),
-            "stuck_theory": _loss(task, stuck["map"]),
-            "out_of_reach": stuck.provenance["note"].count("(s = "),
-            "opposed": _opposed(tree, task),
-            "untrained": _loss(task, np.zeros_like(task.target())[None])[0],
-            "switch_predicted": _loss(task, tree.target()[None])[0],
-            "item_places": embedded,
+        both_times = np.concatenate([times[:-1], times[-1] + times])
+        across = Setup(tasks.sequence([tree, task], times[-1]), net, init, rule, times=both_times)
+        fresh = Setup(task, net, init, rule, times=times)
+        stuck = Setup(task, wide, learned(wide, 0.0), rule, times=times)
+        setups |= {f"tree → {variant}": across, f"{variant}, λ = 0": stuck}
+        exact = {
+            f"tree → {variant}": solve(across, "BalancedRiccati", seed=seed),
+            f"{variant}, λ = 0": solve(stuck, "BalancedRiccati", seed=seed),
+            f"{variant} from scratch": solve(fresh, "BalancedRiccati", seed=seed),
         }
-        found |= {f"loss_{kind}": _loss(task, found[f"map_{kind}"][points - 1 :]) for kind in ("theory", "training")}
-        for kind in ("theory", "training"):
-            found[f"modes_{kind}"] = _strengths(task, found[f"map_{kind}"])
-        found["tree_modes"] = _strengths(tree, exact["map"])
-        found["loss_parts"] = 0.5 * _variance(task) * (found["modes_theory"] - task.modes().targets()) ** 2
-        found["overlap"] = np.sum(tree.modes().right * task.modes().right, axis=0) * np.sum(
-            tree.modes().left * task.modes().left, axis=0
-        )
-        parts[variant] = found
-    flipped = []
+        theories |= exact
+        descents = [simulate(across.replace(rule=rules.GradientDescent(lr / k)), [seed], OBSERVED) for k in HALVINGS]
+        fresh_map = simulate(fresh, [seed], OBSERVED)["map"][0]
+        parts[variant] = _measured(tree, task, points - 1, descents, fresh_map, *exact.values())
+    flips = []
     for value in lams:
         setup = Setup(tasks.contrasts("revised"), net, learned(net, positive(value, "lams")), rule, times=times)
-        exact = solve(setup, "BalancedRiccati", seed=seed)
-        flipped.append(_strengths(setup.task, exact["map"])[:, -1])
+        flips.append(transfer.strengths(setup.task, solve(setup, "BalancedRiccati", seed=seed)["map"])[:, -1])
     import xarray
 
-    axes = {
-        "error": ("halving",),
-        "out_of_reach": (),
-        "opposed": (),
-        "untrained": (),
-        "switch_predicted": (),
-        "item_places": ("both_times", "item", "direction"),
-        "overlap": ("mode",),
-        **{f"{name}_{kind}": ("time",) for name in ("fresh", "loss", "stuck") for kind in ("theory", "training")},
-        **dict.fromkeys(("modes_theory", "modes_training", "tree_modes", "loss_parts"), ("both_times", "mode")),
-    }
-    kept = [name for name in parts["revised"] if not name.startswith("map_")]
     data = xarray.Dataset(
-        {name: (("variant", *axes[name]), np.stack([np.asarray(parts[v][name]) for v in VARIANTS])) for name in kept}
-        | {
-            "flipped_feature": (("lam", "time"), np.stack(flipped)),
+        {
+            **{
+                name: (("variant", *dims), np.stack([np.asarray(parts[variant][name][1]) for variant in VARIANTS]))
+                for name, (dims, _) in parts[VARIANTS[0]].items()
+            },
+            "flipped_feature": (("lam", "time"), np.stack(flips)),
             "singular_value": ("mode", tree.modes().singular_values),
             "target": ("mode", tree.modes().targets()),
         },
@@ -134,143 +118,116 @@ def run(
     return Result(data, setups, theories)
 
 
-def _variance(task) -> float:
-    return float(task.cov_x[0, 0])
-
-
-def _loss(task, maps) -> np.ndarray:
-    """Above the floor, which is zero here; (time,)."""
-    return 0.5 * _variance(task) * np.sum((maps - task.target()) ** 2, axis=(1, 2))
-
-
-def _strengths(task, maps) -> np.ndarray:
-    """(time, mode)"""
-    modes = task.modes()
-    return np.einsum("om,toi,im->tm", modes.left, maps, modes.right)
-
-
-def _opposed(old, new) -> int:
-    """How many eigenvalues −1 the two targets' polar factors have between them."""
-
-    def polar(task):
-        left, _, right = np.linalg.svd(task.target())
-        return left @ right
-
-    return int(np.sum(np.abs(np.linalg.eigvals(polar(old).T @ polar(new)) + 1) < 1e-6))
-
-
-def _embedded(grams, switch) -> np.ndarray:
-    """Classical scaling of the items at every time, turned to fit the next time; seen along two directions.
-
-    These are the one in which the first task spreads the items most, and the one across it in which the second task
-    moves them most.
-    """
-    centred = grams - grams.mean(axis=1, keepdims=True)
-    centred = centred - centred.mean(axis=2, keepdims=True)
-    values, vectors = np.linalg.eigh(centred)
-    points = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
-    for k in range(len(points) - 2, -1, -1):
-        left, _, right = np.linalg.svd(points[k].T @ points[k + 1])
-        points[k] = points[k] @ left @ right
-    widest = _widest(points[switch])
-    moved = points[switch:] - points[switch]
-    most_moved = _widest(moved - (moved @ widest)[..., None] * widest)
-    return points @ np.stack([widest, most_moved]).T
-
-
-def _widest(points) -> np.ndarray:
-    direction = np.linalg.svd(points.reshape(-1, points.shape[-1]), full_matrices=False)[2][0]
-    return direction * np.sign(direction[np.abs(direction).argmax()])
+def _measured(
+    tree: Task,
+    task: Task,
+    switch: int,
+    descents: Sequence[Trajectory],
+    fresh_map: np.ndarray,
+    across: Trajectory,
+    stuck: Trajectory,
+    fresh: Trajectory,
+) -> dict[str, tuple[tuple[str, ...], Any]]:
+    """Dimensions and values of what is measured on one variant; `descents` are those of `across` at falling rates."""
+    old, new = tree.modes(), task.modes()
+    theory_map, trained_map = across["map"], descents[0]["map"][0]
+    modes = transfer.strengths(task, theory_map)
+    both, curve, mode = ("both_times", "mode"), ("time",), ("mode",)
+    errors = [max(np.abs(run[name][0] - across[name]).max() for name in OBSERVED) for run in descents]
+    return {
+        "error": (("halving",), errors),
+        "fresh_theory": (curve, transfer.loss(task, fresh["map"])),
+        "fresh_training": (curve, transfer.loss(task, fresh_map)),
+        "stuck_theory": (curve, transfer.loss(task, stuck["map"])),
+        "out_of_reach": ((), stuck.provenance["note"].count("(s = ")),
+        "opposed": ((), transfer.opposed(tree, task)),
+        "untrained": ((), transfer.loss(task, np.zeros_like(task.target())[None])[0]),
+        "switch_predicted": ((), transfer.loss(task, tree.target()[None])[0]),
+        "item_places": (
+            ("both_times", "item", "direction"),
+            transfer.item_places(across["input_representation"], switch),
+        ),
+        "loss_theory": (curve, transfer.loss(task, theory_map[switch:])),
+        "loss_training": (curve, transfer.loss(task, trained_map[switch:])),
+        "modes_theory": (both, modes),
+        "modes_training": (both, transfer.strengths(task, trained_map)),
+        "tree_modes": (both, transfer.strengths(tree, theory_map)),
+        "loss_parts": (both, 0.5 * transfer.variance(task) * (modes - new.targets()) ** 2),
+        "overlap": (mode, np.sum(old.right * new.right, axis=0) * np.sum(old.left * new.left, axis=0)),
+    }
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    orders = np.log2(data.error[:, -2].values / data.error[:, -1].values)
+    orders = order(data.error.values)[:, -1]
     second = data.sizes["time"] - 1
     shared = np.abs(data.overlap.values - 1) < 1e-9
     change = np.abs(data.modes_theory[:, second:].values / data.target.values - 1).max(axis=1)
     times, untrained = data.time.values, data.untrained.values
     known, scratch = (
-        np.array([_time_to(data[name][k], times, LEVEL * untrained[k]) for k in range(len(VARIANTS))])
-        for name in ("loss_theory", "fresh_theory")
+        crossing(times, -data[name].values, -LEVEL * untrained) for name in ("loss_theory", "fresh_theory")
     )
-    half = np.array([_time_to(-curve, times, -float(data.target[-1]) / 2) for curve in data.flipped_feature])
+    half = crossing(times, data.flipped_feature.values, data.target.values[-1] / 2)
     slopes = np.diff(half) / np.diff(-np.log(data.lam.values)) * float(data.singular_value[-1])
     ahead = data.loss_theory[:, 0].values
     out_of_reach = data.out_of_reach.values
     return [
-        Claim.between(
-            "Tree → revised: order in lr of the gap between descent and closed form, map and representation",
-            orders[0],
-            0.9,
-            1.1,
-            source="paper",
+        paper(
+            "Descent tends to the closed form as lr → 0, tree → revised: order of the gap of map and representation",
+            between(orders[0], 0.9, 1.1),
         ),
-        Claim.between("Tree → colour: the same", orders[1], 0.9, 1.1, source="paper"),
-        Claim.at_most(
-            f"Modes of both tasks ({shared[0].sum()} revised, {shared[1].sum()} colour) are kept: largest relative gap",
-            change[shared].max(),
-            1e-6,
+        paper("… and tree → colour: the same", between(orders[1], 0.9, 1.1)),
+        ours(
+            f"Modes of both tasks ({shared[0].sum()} revised, {shared[1].sum()} colour) stay: largest relative change",
+            at_most(change[shared].max(), 1e-6),
         ),
-        Claim.at_most(
-            "Loss at the switch is ½κ‖Σ − Σ′‖²: largest relative gap",
-            np.abs(ahead / data.switch_predicted.values - 1).max(),
-            1e-3,
+        ours(
+            "The loss at the switch is ½κ‖Σ − Σ′‖²: largest relative gap",
+            at_most(np.abs(ahead / data.switch_predicted.values - 1).max(), 1e-3),
         ),
-        Claim.at_most(
-            "Knowledge helps at first: loss at the switch / untrained, revised", ahead[0] / untrained[0], 0.5
+        ours(
+            "Knowledge helps at first: loss at the switch / loss of an untrained network, revised",
+            at_most(ahead[0] / untrained[0], 0.5),
         ),
-        Claim.at_most("… the same for the colours", ahead[1] / untrained[1], 1.0),
-        Claim.at_least(
-            f"Knowledge holds up: time to {LEVEL:.0%} of the untrained loss, after the tree / from scratch, revised",
-            known[0] / scratch[0],
-            1.2,
+        ours("… the same for the colours", at_most(ahead[1] / untrained[1], 1.0)),
+        ours(
+            f"Then it holds up: time to {LEVEL:.0%} of the untrained loss, after the tree / from scratch, revised",
+            at_least(known[0] / scratch[0], 1.2),
         ),
-        Claim.at_least("… the same for the colours", known[1] / scratch[1], 1.2),
-        Claim.at_most(
-            "The turned feature leaves its saddle at ln(1/λ)/s: largest |slope · s − 1|", np.abs(slopes - 1).max(), 0.1
+        ours("… the same for the colours", at_least(known[1] / scratch[1], 1.2)),
+        ours(
+            "The turned feature leaves its saddle at ln(1/λ)/s: largest |slope · s − 1| in ln(1/λ)",
+            at_most(np.abs(slopes - 1).max(), 0.1),
         ),
-        Claim.between("λ = 0: modes of the revised tree that are out of reach", out_of_reach[0], 1, 1),
-        Claim.between("… and of the colours", out_of_reach[1], 2, 2),
-        Claim.at_most(
-            "… as many as eigenvalues −1 between the tasks: largest difference",
-            np.abs(out_of_reach - data.opposed.values).max(),
-            0,
+        ours("With λ = 0 one mode of the revised tree is out of reach: number", between(out_of_reach[0], 1, 1)),
+        ours("… and two of the colours: number", between(out_of_reach[1], 2, 2)),
+        ours(
+            "… as many as there are eigenvalues −1 between the tasks: largest difference",
+            at_most(np.abs(out_of_reach - data.opposed.values).max(), 0),
         ),
     ]
 
 
-def _time_to(curve, times, level) -> float:
-    """First time at which a falling curve is at or below a level, linear between records."""
-    curve = np.asarray(curve)
-    below = curve <= level
-    if below[0] or not below.any():
-        return 0.0 if below[0] else float("inf")
-    after = int(np.argmax(below))
-    share = (curve[after - 1] - level) / (curve[after - 1] - curve[after])
-    return float(times[after - 1] + share * (times[after] - times[after - 1]))
-
-
-def figure(result: Result):
+def figure(result: Result) -> Figure:
     data = result.data
     sheet, axes = new_figure(2, 4, width=4.0)
     for row, variant in zip(axes, VARIANTS, strict=True):
-        one = data.sel(variant=variant)
+        part = data.sel(variant=variant)
         modes, parts, losses, items = row
         switch = float(data.time[-1])
         for k in range(data.sizes["mode"]):
             colour = COLOURS[k % len(COLOURS)]
-            trained(modes, data.both_times, one.modes_training[:, k], colour=colour)
-            predicted(modes, data.both_times, one.modes_theory[:, k], colour=colour)
-            modes.plot(data.both_times, one.tree_modes[:, k], color=colour, lw=0.9, ls=":")
-            parts.plot(data.both_times, one.loss_parts[:, k], color=colour, lw=1.3, label=f"{k + 1}")
+            trained(modes, data.both_times, part.modes_training[:, k], colour=colour)
+            predicted(modes, data.both_times, part.modes_theory[:, k], colour=colour)
+            modes.plot(data.both_times, part.tree_modes[:, k], color=colour, lw=0.9, ls=":")
+            parts.plot(data.both_times, part.loss_parts[:, k], color=colour, lw=1.3, label=f"{k + 1}")
         for panel in (modes, parts):
             panel.axvline(switch, color="0.85", lw=0.8, zorder=0)
             panel.set_xlabel(TIME)
         modes.set(ylabel="strength", title=f"modes of “{variant}” (dotted: of the tree)")
         parts.set(ylabel="part of the loss", title="its loss, mode by mode (theory)")
-        _draw_losses(losses, one, data.time, variant)
-        _draw_items(items, one, data.sizes["time"] - 1)
+        _draw_losses(losses, part, data.time.values, variant)
+        _draw_items(items, part, data.sizes["time"] - 1)
     low, high = axes[0, 0].get_ylim()
     axes[0, 0].set_ylim(low - 0.25 * (high - low), high)
     legend_of_kinds(axes[0, 0], loc="lower left", ncols=2)
@@ -278,21 +235,22 @@ def figure(result: Result):
     return sheet
 
 
-def _draw_losses(axes, data, times, variant) -> None:
+def _draw_losses(axes: Axes, data: Dataset, times: np.ndarray, variant: str) -> None:
+    """The loss of the new task, after the old one and from scratch."""
     for k, (name, label) in enumerate((("loss", "after the tree"), ("fresh", "from scratch"))):
         trained(axes, times, data[f"{name}_training"], colour=COLOURS[k], label=label)
         predicted(axes, times, data[f"{name}_theory"], colour=COLOURS[k])
     axes.plot(times, data.stuck_theory, color="0.3", lw=1.3, ls=":", label="after the tree, λ = 0")
     untrained = float(data.untrained)
-    axes.set(xlabel="time since the switch (τ)", ylabel="loss", title=f"{variant}: with and without knowledge")
+    axes.set(xlabel="time since the switch (τ)", ylabel="loss", title=f"{variant}: after the tree, and from scratch")
     axes.set_yscale("log")
     axes.set_ylim(1e-4 * untrained, 2 * untrained)
     axes.set_xlim(0, 0.6 * float(times[-1]))
     axes.legend()
 
 
-def _draw_items(axes, data, switch) -> None:
-    """Paths of the items through both tasks; rings where the first one ends, dots at the end."""
+def _draw_items(axes: Axes, data: Dataset, switch: int) -> None:
+    """Paths of the items through both tasks; rings where the first task ends, dots at the end."""
     for k, name in enumerate(data.item.values):
         path, colour = data.item_places.values[:, k], COLOURS[k % len(COLOURS)]
         axes.plot(*path[: switch + 1].T, color=colour, lw=0.8, ls=":")
@@ -300,6 +258,8 @@ def _draw_items(axes, data, switch) -> None:
         axes.plot(*path[switch], "o", color=colour, ms=6, mfc="white")
         axes.plot(*path[-1], "o", color=colour, ms=5, label=str(name))
     axes.set(
-        xlabel="widest direction of the tree", ylabel="direction of most change", title="hidden items: ○ tree, ● then"
+        xlabel="widest direction of the tree",
+        ylabel="direction of most change",
+        title="hidden items: ○ after the tree, ● in the end",
     )
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))

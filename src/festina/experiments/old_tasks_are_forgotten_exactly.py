@@ -1,30 +1,39 @@
-"""How much of its old tasks a linear network forgets follows from the tasks alone, and is known without training.
+"""How much a linear network forgets of its old tasks follows from the tasks alone and is known without training.
 
 A two-layer linear network learns random tasks with white inputs one after another and keeps its weights. The closed
-form goes on across every switch, since the balance W₂ᵀW₂ − W₁W₁ᵀ = λI does not know of the task: the losses of all
-tasks are predicted at all times, and descent tends to them at first order in the learning rate. Where both tasks
+form continues across every switch, since the balance W₂ᵀW₂ − W₁W₁ᵀ = λI does not depend on the task. It predicts the
+losses of all tasks at all times, and gradient descent tends to it at first order in the learning rate. If both tasks
 are learned to the end, going from task j to task k changes the loss of task i by
 
-    ½κ‖Σ_k − Σ_i‖² − ½κ‖Σ_j − Σ_i‖²,
+    ½κ‖Σ_k − Σ_i‖² − ½κ‖Σ_j − Σ_i‖².
 
-for i = j its forgetting: whatever the start and the width. Σ is Σʸˣ/κ here, and κ, the input variance, is 1.
+For i = j this is the forgetting of task j. It does not depend on the initial weights or the width. Here Σ is Σʸˣ/κ, and
+κ, the input variance, is 1.
 
-Two networks: λ = 1 as in the λ-balanced setting, and λ = 0 from small weights. From small weights the slowest modes
-(s ≈ 0.01) take long: the tasks last until the closed form has learned them. Networks with
-tanh or ReLU units, which no theory here covers, are the control: the same formula does not hold for them.
+Two networks are trained: one with λ = 1, as in the λ-balanced setting, and one with λ = 0 from small weights. From
+small weights the slowest modes (s ≈ 0.01) take long, so each task lasts until the closed form has learned them.
+Networks with tanh or ReLU units, which no theory here covers, are the control: the same formula does not hold for them.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .. import inits, nets, rules, tasks
-from .._noun import positive, whole
-from .._plot import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
-from .._report import Claim, Result
-from .._setup import Setup
-from .._simulate import simulate
-from .._solve import solve
+import numpy as np
+from jaxtyping import Float
+
+from .. import Init, Setup, Task, Trajectory, inits, nets, rules, solve, tasks
+from .._figures.style import COLOURS, legend_of_kinds, new_figure
+from .._foundation.checks import positive, whole
+from ._kit.forgetting_panels import CONTROLS, draw_forgetting, draw_losses, forgotten_of
+from ._kit.training import simulate
+from .base import Claim, Result, at_least, at_most, between, ours, paper
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import DataArray
+
 
 REFERENCE = {
     "braun2022": "figure 5: continual learning and forgetting",
@@ -33,29 +42,33 @@ REFERENCE = {
 }
 QUICK = dict(shape=(6, 5, 5), small_shape=(6, 5, 5), small_duration=300.0, sets=3, points=30)
 OBSERVED = ("task_loss", "balance_drift")
-# Divisors of the learning rates. From small weights the flow passes close to saddles, where descent tends to it late.
+# Divisors of the learning rates. From small weights the flow passes close to saddles, so that the error of descent
+# falls at first order only at much smaller rates.
 FINER = ((1, 2, 4), (1, 16, 32))
-CONTROLS = {"tanh": "tanh", "relu": "ReLU"}
 
 
 def run(
     *,
-    shape=(5, 5, 5),
-    lam=1.0,
-    scale=0.1,
-    lr=0.01,
-    duration=60.0,
-    small_shape=(5, 10, 6),
-    small_scale=1e-4,
-    small_lr=0.05,
-    small_duration=1200.0,
-    control_scale=0.05,
-    samples=25,
-    count=4,
-    sets=8,
-    points=60,
-    seed=0,
+    shape: Sequence[int] = (5, 5, 5),
+    lam: float = 1.0,
+    scale: float = 0.1,
+    lr: float = 0.01,
+    duration: float = 60.0,
+    small_shape: Sequence[int] = (5, 10, 6),
+    small_scale: float = 1e-4,
+    small_lr: float = 0.05,
+    small_duration: float = 1200.0,
+    control_scale: float = 0.05,
+    samples: int = 25,
+    count: int = 4,
+    sets: int = 8,
+    points: int = 60,
+    seed: int = 0,
 ) -> Result:
+    """Train `sets` sequences of `count` random tasks; `shape` is (inputs, hidden units, outputs).
+
+    The parameters that begin with `small` are those of the network with λ = 0; `points` are recorded in every task.
+    """
     count, sets, points = whole(count, "count", least=2), whole(sets, "sets"), whole(points, "points", least=2)
     kinds = {
         f"λ = {lam:g}": (shape, inits.Balanced(lam, scale), positive(lr, "lr"), duration),
@@ -70,37 +83,41 @@ def run(
         name: [_setup(*kind, samples, count, points, seed * sets + k) for k in range(sets)]
         for name, kind in kinds.items()
     }
-    theories = {name: solve(made[0], "BalancedRiccati", seed=seed) for name, made in setups.items()}
+    theories = {name: solve(sequences[0], "BalancedRiccati", seed=seed) for name, sequences in setups.items()}
     ends = np.arange(count + 1) * points
     parts: dict[str, list] = {name: [] for name in ("theory", "training", "errors", "drifts", "rise")}
-    for (name, made), finer_by in zip(setups.items(), FINER, strict=True):
-        runs = [simulate(setup, [seed], OBSERVED) for setup in made]
-        finer = [runs[0], *(_trained_finer(made[0], seed, factor) for factor in finer_by[1:])]
+    for (name, sequences), finer_by in zip(setups.items(), FINER, strict=True):
+        runs = [simulate(setup, [seed], OBSERVED) for setup in sequences]
+        finer = [runs[0], *(_trained_finer(sequences[0], seed, factor) for factor in finer_by[1:])]
         exact = theories[name]["task_loss"]
         parts["theory"].append(exact)
         parts["training"].append(runs[0]["task_loss"][0])
         parts["errors"].append([np.abs(run["task_loss"][0] - exact).max() for run in finer])
         parts["drifts"].append([run["balance_drift"].max() for run in finer])
         parts["rise"].append([_rises(run["task_loss"][0], ends) for run in runs])
-    first = next(iter(setups))
+    first_setups = [sequences[0] for sequences in setups.values()]
+    balanced = next(iter(setups.values()))
     controls = {
         activation: [
             setup.replace(net=nets.MLP(shape[1], activation=activation), init=inits.SmallRandom(control_scale))
-            for setup in setups[first]
+            for setup in balanced
         ]
         for activation in CONTROLS
     }
     starts = list(range(seed + 1, seed + 5))
-    # One by one: these share what is compiled already, a batch of four does not.
-    others = [simulate(setups[first][0], [start], OBSERVED)["task_loss"][0] for start in starts]
+    # One by one: the compiled program of one seed exists already; four seeds in a batch would need another.
+    others = [simulate(balanced[0], [start], OBSERVED)["task_loss"][0] for start in starts]
     import xarray
 
     data = xarray.Dataset(
         {
             "loss_theory": (("net", "time", "task"), np.stack(parts["theory"])),
             "loss_training": (("net", "time", "task"), np.stack(parts["training"])),
-            "time_of_net": (("net", "time"), np.stack([made[0].times for made in setups.values()])),
-            "switch": (("net", "switch_number"), np.stack([made[0].task.starts[1:] for made in setups.values()])),
+            "time_of_net": (("net", "time"), np.stack([first.times for first in first_setups])),
+            "switch": (
+                ("net", "switch_number"),
+                np.stack([first.task.starts[1:] for first in first_setups]),
+            ),
             "error": (("net", "rate"), np.array(parts["errors"])),
             "balance_drift": (("net", "rate"), np.array(parts["drifts"])),
             "lr": (
@@ -109,7 +126,7 @@ def run(
             ),
             "rise_predicted": (
                 ("net", "set", "stage", "task"),
-                np.stack([[_rises_of_targets(setup) for setup in made] for made in setups.values()]),
+                np.stack([[_rises_of_targets(setup) for setup in sequences] for sequences in setups.values()]),
             ),
             "rise_training": (("net", "set", "stage", "task"), np.array(parts["rise"])),
             "rise_other_starts": (("seed", "stage", "task"), np.stack([_rises(loss, ends) for loss in others])),
@@ -117,8 +134,8 @@ def run(
                 ("control", "set", "stage", "task"),
                 np.stack(
                     [
-                        [_rises(simulate(setup, [seed], "task_loss")["task_loss"][0], ends) for setup in made]
-                        for made in controls.values()
+                        [_rises(simulate(setup, [seed], "task_loss")["task_loss"][0], ends) for setup in sequences]
+                        for sequences in controls.values()
                     ]
                 ),
             ),
@@ -127,38 +144,48 @@ def run(
     )
     return Result(
         data,
-        {name: made[0] for name, made in (setups | controls).items()},
+        {name: sequences[0] for name, sequences in (setups | controls).items()},
         theories,
     )
 
 
-def _setup(shape, init, lr, duration, samples, count, points, number) -> Setup:
-    """One sequence of random tasks, recorded at the same number of times in each, and at every switch."""
+def _setup(
+    shape: Sequence[int],
+    init: Init,
+    lr: float,
+    duration: float,
+    samples: int,
+    count: int,
+    points: int,
+    number: int,
+) -> Setup:
+    """A sequence of random tasks, recorded at the same number of times in each task, and at every switch."""
     d_in, hidden, d_out = shape
-    drawn = [tasks.regression(d_in=d_in, d_out=d_out, samples=samples, seed=number * count + k) for k in range(count)]
+    random = [tasks.regression(d_in=d_in, d_out=d_out, samples=samples, seed=number * count + k) for k in range(count)]
     total = max(round(positive(duration, "duration") / lr), points)
     # Most happens just after a switch.
     steps = np.maximum(np.arange(points), np.round(total * (np.arange(points) / points) ** 2))
     times = lr * np.append((steps + total * np.arange(count)[:, None]).ravel(), total * count)
-    sequence = tasks.sequence(drawn, lr * total)
+    sequence = tasks.sequence(random, lr * total)
     return Setup(sequence, nets.DeepLinear(hidden), init, rules.GradientDescent(lr), times=times)
 
 
-def _trained_finer(setup, seed, factor):
+def _trained_finer(setup: Setup, seed: int, factor: int) -> Trajectory:
+    """The same training at a learning rate that is smaller by a factor."""
     rule = rules.GradientDescent(setup.rule.lr / factor)
     return simulate(setup.replace(rule=rule), [seed], OBSERVED)
 
 
-def _rises(losses, ends) -> np.ndarray:
-    """How much the loss of each task rises in each stage but the first; (stage, task)."""
+def _rises(losses: Float[np.ndarray, "time task"], ends: Sequence[int] | np.ndarray) -> Float[np.ndarray, "stage task"]:
+    """How much the loss of each task rises in each stage but the first; `ends` are the records at the switches."""
     return np.diff(losses[ends], axis=0)[1:]
 
 
-def _rises_of_targets(setup) -> np.ndarray:
-    """The same where all stages end in their targets: no training and no start enters; (stage, task)."""
+def _rises_of_targets(setup: Setup) -> Float[np.ndarray, "stage task"]:
+    """The same rises if all stages end in their targets: neither training nor the initial weights enter."""
     sequence = setup.task.tasks
 
-    def loss(task, target):
+    def loss(task: Task, target: np.ndarray) -> float:
         error = target - task.target()
         return 0.5 * np.sum((error @ task.cov_x) * error)
 
@@ -175,104 +202,63 @@ def claims(result: Result) -> list[Claim]:
     spread = np.abs(data.rise_other_starts - balanced.rise_predicted.isel(set=0)).max() / largest
     controls = [_relative_gap(data.rise_control.isel(control=k), balanced.rise_predicted) for k in range(len(CONTROLS))]
     return [
-        Claim.between(
-            "Closed form across all switches, λ-balanced, losses of all tasks: order in lr of the gap to descent",
-            orders[0],
-            0.9,
-            1.1,
-            source="paper",
+        paper(
+            "The closed form predicts the losses of all tasks across all switches, λ-balanced weights: "
+            "order in lr of the gap to descent",
+            between(orders[0], 0.9, 1.1),
         ),
-        Claim.between("… and from small weights with λ = 0", orders[1], 0.9, 1.1, source="paper"),
-        Claim.at_most(
-            "Forgetting from the tasks alone, λ-balanced: largest gap to training / largest change of a loss",
-            gap[0],
-            1e-6,
-            source="paper",
+        paper("… small weights with λ = 0: the same order", between(orders[1], 0.9, 1.1)),
+        paper(
+            "Forgetting follows from the tasks alone, λ-balanced weights: largest gap to training / "
+            "largest change of a loss",
+            at_most(gap[0], 1e-6),
         ),
-        Claim.at_most("… and from small weights with λ = 0, slow modes included", gap[1], 1e-3, source="paper"),
-        Claim.at_most("The start does not matter: the same gap, four other starts, λ-balanced", spread, 1e-6),
-        Claim.between(
+        paper("… small weights with λ = 0, slow modes included: the same gap", at_most(gap[1], 1e-3)),
+        ours("The initial weights do not matter: the same gap for four other λ-balanced starts", at_most(spread, 1e-6)),
+        paper(
             "The balance is conserved across switches: smallest order in lr of its drift",
-            drift_orders.min(),
-            0.9,
-            1.2,
-            source="paper",
+            between(drift_orders.min(), 0.9, 1.2),
         ),
-        Claim.at_least(
-            "Control, not covered: forgetting of a tanh network, relative gap to the linear formula (rms)",
-            controls[0],
-            0.1,
+        ours(
+            "Control without theory: forgetting of a tanh network, relative gap (rms) to the linear formula",
+            at_least(controls[0], 0.1),
         ),
-        Claim.at_least("Control, not covered: the same of a ReLU network", controls[1], 0.1),
+        ours("Control without theory: the same gap of a ReLU network", at_least(controls[1], 0.1)),
     ]
 
 
-def _last_order(rates, errors) -> np.ndarray:
-    """Between the two smallest rates; (net,)."""
+def _last_order(
+    rates: Float[np.ndarray, "net rate"], errors: Float[np.ndarray, "net rate"]
+) -> Float[np.ndarray, " net"]:
+    """Order in the learning rate, between the two smallest rates."""
     return np.log(errors[:, -2] / errors[:, -1]) / np.log(rates[:, -2] / rates[:, -1])
 
 
-def _forgotten(rises) -> np.ndarray:
-    """The rises of the task that was just left, one for each switch, all sets in a row."""
-    return np.array([np.asarray(rises)[:, k, k] for k in range(rises.shape[1])]).ravel()
+def _relative_gap(measured: DataArray, expected: DataArray) -> float:
+    """Root mean squared gap of the forgetting, relative to the root mean square of what is expected."""
+    forgotten, formula = forgotten_of(measured), forgotten_of(expected)
+    return float(np.sqrt(np.mean((forgotten - formula) ** 2) / np.mean(formula**2)))
 
 
-def _relative_gap(seen, expected) -> float:
-    seen, expected = _forgotten(seen), _forgotten(expected)
-    return float(np.sqrt(np.mean((seen - expected) ** 2) / np.mean(expected**2)))
-
-
-def figure(result: Result):
+def figure(result: Result) -> Figure:
     data = result.data
     sheet, axes = new_figure(2, 2, width=4.8)
     for panel, number in zip(axes[0], range(2), strict=True):
-        _draw_losses(panel, data.isel(net=number))
+        draw_losses(panel, data.isel(net=number))
     legend_of_kinds(axes[0, 0], loc="lower left", ncols=2)
-    _draw_forgetting(axes[1, 0], data)
+    draw_forgetting(axes[1, 0], data)
     errors = axes[1, 1]
     share = (data.lr / data.lr.isel(rate=0)).values
     for k, name in enumerate(data.net.values):
         errors.loglog(share[k], data.error[k], "o", color=COLOURS[k], label=f"{name}, lr ≤ {float(data.lr[k, 0]):g}")
         errors.loglog(share[k], float(data.error[k, -1]) * share[k] / share[k, -1], color=COLOURS[k], lw=1, ls=":")
     errors.minorticks_off()
-    errors.set(xlabel="lr / largest lr", ylabel="largest error of a loss", title="descent tends to the closed form")
+    errors.set(
+        xlabel="lr / largest lr",
+        ylabel="largest error of a loss",
+        title="gradient descent tends to the closed form",
+    )
     errors.plot([], [], color="0.4", lw=1, ls=":", label="∝ lr")
     errors.set_ylim(top=20 * float(data.error.max()))
     errors.legend(loc="upper left")
     return sheet
-
-
-def _draw_losses(axes, data) -> None:
-    """The losses of all tasks over the records, which are dense after each switch."""
-    tasks_in_turn = data.sizes["task"]
-    place = np.linspace(0, tasks_in_turn, data.sizes["time"])
-    top = float(data.loss_training.max())
-    for k in range(tasks_in_turn):
-        colour = COLOURS[k % len(COLOURS)]
-        trained(axes, place, data.loss_training.isel(task=k), colour=colour)
-        predicted(axes, place, data.loss_theory.isel(task=k), colour=colour)
-        axes.axvline(k, color="0.85", lw=0.8, zorder=0)
-        axes.text(k + 0.5, 1.06 * top, f"task {k + 1}", color=colour, ha="center", va="bottom", fontsize=9)
-    times = [0.0, *data.switch.values, float(data.time_of_net[-1])]
-    axes.set_xticks(range(tasks_in_turn + 1), [f"{t:g}" for t in times])
-    axes.set(
-        xlabel=f"{TIME}, stretched after each switch",
-        ylabel="loss of each task",
-        title=f"tasks in turn, {data.net.item()}",
-    )
-    low = float(data.loss_training.min())
-    axes.set_ylim(low - 0.2 * (top - low), 1.16 * top)
-
-
-def _draw_forgetting(axes, data) -> None:
-    """The task just left: its forgetting as trained, against the formula."""
-    kinds = [(data.rise_training.isel(net=k), k, str(data.net.values[k])) for k in range(data.sizes["net"])]
-    kinds += [(data.rise_control.isel(control=k), 0, f"{v} (not covered)") for k, v in enumerate(CONTROLS.values())]
-    for number, ((seen, net, label), mark) in enumerate(zip(kinds, "os^v", strict=True)):
-        expected = _forgotten(data.rise_predicted.isel(net=net))
-        axes.plot(expected, _forgotten(seen), mark, color=COLOURS[number], ms=5, mfc="none", label=label)
-    ends = axes.get_xlim()
-    axes.plot(ends, ends, color="0.4", lw=1, zorder=0)
-    axes.set(xlabel="½κ‖Σ − Σ′‖², from the tasks alone", ylabel="trained", title="forgetting of the task just left")
-    axes.set_ylim(0, 1.4 * axes.get_ylim()[1])
-    axes.legend(loc="upper left", ncols=2)

@@ -1,86 +1,99 @@
 """Under gradient flow a balanced two-layer linear network that has learned a task never learns the reverse of it.
 
 The task Σ turns into −Σ. A shallow network relearns at once. With two balanced layers the learned weights have no
-part in the reversed modes: each mode decays as −s e^(−2st)/(2 − e^(−2st)) to the saddle at zero, and the flow stays
-there for ever. Anything that is not in this statement frees the network, after a time that grows with the logarithm
-of how small it is:
+component along the reversed modes: each mode decays as −s e^(−2st)/(2 − e^(−2st)) to the saddle at zero, and the flow
+stays there for ever. Any departure from these conditions frees the network, after a time that grows with the logarithm
+of how small the departure is:
 
-- noise ε on the weights, at ln(1/ε)/s for the mode s;
-- a finite learning rate, since descent breaks the balance a little while it learns the first task: at ln(1/lr)/s,
-  in float32 as in float64. This, and not rounding, is what frees simulations like that of the paper;
-- learning the first task for a finite time T only. What is then left of the other solution frees mode k after
-  T (s_k + s_(N+1−k))/s_k for large T, and the closed form predicts it exactly;
-- λ ≠ 0, exactly as well;
-- rounding, if the first task has been learned to the end: the time depends on the precision and predicts nothing.
+- Noise ε on the weights frees mode s at ln(1/ε)/s.
+- A finite learning rate frees it at ln(1/lr)/s, in float32 as in float64, since descent breaks the balance a little
+  while it learns the first task. This, and not rounding, frees simulations like that of the paper.
+- Learning the first task for a finite time T only leaves a trace of the other solution. The trace frees mode k after
+  T (s_k + s_(N+1−k))/s_k for large T, and the closed form predicts it exactly.
+- λ ≠ 0 frees the network, and the closed form predicts this exactly as well.
+- Rounding frees it if the first task has been learned to the end. The time depends on the precision and predicts
+  nothing.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .. import inits, nets, rules, tasks
-from .._errors import BadInput
-from .._noun import positive, whole
-from .._plot import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
-from .._report import Claim, Result
-from .._setup import Setup
-from .._simulate import simulate
-from .._solve import solve
+import numpy as np
+from jaxtyping import Float
+
+from .. import Setup, Trajectory, inits, nets, rules, solve, tasks
+from .._figures.style import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
+from .._formulas.curves import crossing
+from .._foundation.arrays import Weights
+from .._foundation.checks import positive, whole
+from .._foundation.errors import BadInput
+from ._kit import time_grids
+from ._kit.reversal_panels import PRECISIONS, draw_law, draw_stuck
+from ._kit.reversed_task import ReversedTask
+from ._kit.training import simulate
+from .base import Claim, Result, at_least, at_most, between, ours, paper
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 REFERENCE = {"braun2022": "figure 6: reversal learning", "saxe_slides": "“Reversal learning”"}
 QUICK = dict(hidden=4, starts=2, points=401, noises=(1e-2, 1e-4, 1e-6))
-PRECISIONS = ("float64", "float32")
 HALVINGS = (1, 2, 4)
 RECORDS = 20  # of the first task
-SHORT = 0.5  # T in units of 1/s of the slowest mode, so short that its trace is far above that of the learning rate
+# The time T of brief learning in units of 1/s of the slowest mode. It is so short that what it leaves undone is far
+# larger than the imbalance that the learning rate makes.
+SHORT = 0.5
 
 
 def run(
     *,
-    singular_values=(1.4, 1.0, 0.75, 0.45),
-    hidden=6,
-    samples=16,
-    scale=0.25,
-    lr=0.05,
-    until=80.0,
-    points=801,
-    noises=(1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6),
-    rates=(0.1, 0.05, 0.025, 0.0125, 0.00625),
-    lams=(0.01, 0.1, 1.0),
-    learned_for=(6.0, 8.0, 10.0, 12.0),
-    starts=4,
-    seed=0,
+    singular_values: Sequence[float] = (1.4, 1.0, 0.75, 0.45),
+    hidden: int = 6,
+    samples: int = 16,
+    scale: float = 0.25,
+    lr: float = 0.05,
+    until: float = 80.0,
+    points: int = 801,
+    noises: Sequence[float] = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6),
+    rates: Sequence[float] = (0.1, 0.05, 0.025, 0.0125, 0.00625),
+    lams: Sequence[float] = (0.01, 0.1, 1.0),
+    learned_for: Sequence[float] = (6.0, 8.0, 10.0, 12.0),
+    starts: int = 4,
+    seed: int = 0,
 ) -> Result:
+    """`starts`: how many learned weights are reversed; `noises`, `rates`, `lams` and `learned_for`: what frees them."""
     hidden, points, starts = whole(hidden, "hidden"), whole(points, "points", least=10), whole(starts, "starts")
     lr, until = positive(lr, "lr"), positive(until, "until")
     values = np.sort(np.array([positive(s, "singular_values") for s in singular_values]))[::-1]
     if hidden < len(values):
         raise BadInput(f"hidden = {hidden}", f"at least {len(values)}, one for each mode", "widen the net")
     net, random = nets.DeepLinear(hidden), inits.ZeroBalanced(positive(scale, "scale"))
-    tasks_ = _Reversal(values, samples, net, random, seed)
-    times = np.unique(np.round(np.linspace(0, until, points) / lr)) * lr
+    reversal = ReversedTask(values, samples, net, random, seed)
+    times = time_grids.even(until, points, lr)
 
-    def reversed_from(weights, net=net, rate=lr):
-        return Setup(tasks_.after, net, inits.Given(weights), rules.GradientDescent(rate), times=times)
+    def reversed_from(weights: Weights, net: nets.DeepLinear = net, rate: float = lr) -> Setup:
+        return Setup(reversal.after, net, inits.Given(weights), rules.GradientDescent(rate), times=times)
 
-    def in_turn(span, rate):
-        """The first task for a while, then its reverse; as many records of the first one whatever the time."""
+    def in_turn(span: float, rate: float) -> Setup:
+        """The first task for a time `span`, then its reverse; the first task has as many records for every span."""
         total = max(round(span / rate), RECORDS)
         steps = np.round(np.linspace(0, total, RECORDS + 1))[:-1]
-        sequence = tasks.sequence([tasks_.before, tasks_.after], [total * rate, until])
+        sequence = tasks.sequence([reversal.before, reversal.after], [total * rate, until])
         grid = np.concatenate([steps * rate, total * rate + times])
         return Setup(sequence, net, random, rules.GradientDescent(rate), times=grid)
 
-    learned = [tasks_.learned(net, seed + k) for k in range(starts)]
+    learned = [reversal.learned(net, seed + k) for k in range(starts)]
     stuck = reversed_from(learned[0])
     theory = solve(stuck, "BalancedRiccati", observe="map")
     rounding = [[_trained(reversed_from(w).replace(precision=p), seed) for w in learned] for p in PRECISIONS]
-    shallow = reversed_from([tasks_.before.target()], net=nets.DeepLinear(()))
+    shallow = reversed_from([reversal.before.target()], net=nets.DeepLinear(()))
     generator = np.random.default_rng(seed)
     direction = [generator.normal(size=w.shape) for w in learned[0]]
     noisy = [reversed_from([w + e * d for w, d in zip(learned[0], direction, strict=True)]) for e in noises]
     square = nets.DeepLinear(len(values))
-    unbalanced = {lam: reversed_from(tasks_.learned(square, seed, lam), net=square) for lam in lams}
+    unbalanced = {lam: reversed_from(reversal.learned(square, seed, lam), net=square) for lam in lams}
     exact_lams = {lam: solve(setup, "BalancedRiccati", observe="map") for lam, setup in unbalanced.items()}
     halved = [unbalanced[lams[0]].replace(rule=rules.GradientDescent(lr / k)) for k in HALVINGS]
     short = SHORT / values[-1]
@@ -91,42 +104,42 @@ def run(
     lam_runs = [_trained(setup, seed)["loss"][0] for setup in unbalanced.values()]
     brief_maps = exact_briefly["map"]
     early = exact_briefly.times < briefly[0].task.starts[1]
-    brief_loss = np.where(early, tasks_.loss(brief_maps, tasks_.before), tasks_.loss(brief_maps))
+    brief_loss = np.where(early, reversal.loss(brief_maps, reversal.before), reversal.loss(brief_maps))
     brief_runs = [_trained(setup, seed) for setup in briefly]
     import xarray
 
-    def relearned(trajectory, begins=0.0):
+    def relearned(trajectory: Trajectory, begins: float = 0.0) -> Float[np.ndarray, " mode"]:
+        """When each reversed mode reaches half of its target, counted from `begins`."""
         maps = trajectory["map"] if trajectory["map"].ndim == 3 else trajectory["map"][0]
         after = trajectory.times >= begins - 1e-9
-        strengths = tasks_.strengths(maps[after])
-        return _crossing(trajectory.times[after] - begins, strengths, values / 2)
-
-    def half_loss(trajectory):
-        return _crossing(trajectory.times, -trajectory["loss"][0][:, None], [-tasks_.saddle_loss / 2])[0]
+        strengths = reversal.strengths(maps[after])
+        return crossing(trajectory.times[after] - begins, strengths, values / 2, axis=0)
 
     data = xarray.Dataset(
         {
-            "stuck_modes": (("time", "mode"), tasks_.strengths(theory["map"])),
-            "stuck_loss": ("time", tasks_.loss(theory["map"])),
+            "stuck_modes": (("time", "mode"), reversal.strengths(theory["map"])),
+            "stuck_loss": ("time", reversal.loss(theory["map"])),
             "rounding_loss": (
                 ("precision", "start", "time"),
                 np.stack([[run["loss"][0] for run in runs] for runs in rounding]),
             ),
             "rounding_escape": (
                 ("precision", "start"),
-                np.array([[half_loss(run) for run in runs] for runs in rounding]),
+                np.array([[_time_below(run, reversal.saddle_loss / 2) for run in runs] for runs in rounding]),
             ),
             "shallow_loss": ("time", simulate(shallow, [seed], ["loss", "map"])["loss"][0]),
             "noise_escape": (("noise", "mode"), np.stack([relearned(_trained(setup, seed)) for setup in noisy])),
             "rate_escape": (
                 ("precision", "rate", "mode"),
-                np.stack([[relearned(_trained(s, seed), s.task.starts[1]) for s in made] for made in by_rate]),
+                np.stack(
+                    [[relearned(_trained(s, seed), s.task.starts[1]) for s in setups_of] for setups_of in by_rate]
+                ),
             ),
             "span_escape": (
                 ("span", "mode"),
                 np.stack([relearned(t, s) for t, s in zip(spans, learned_for, strict=True)]),
             ),
-            "lam_theory": (("lam", "time"), np.stack([tasks_.loss(t["map"]) for t in exact_lams.values()])),
+            "lam_theory": (("lam", "time"), np.stack([reversal.loss(t["map"]) for t in exact_lams.values()])),
             "lam_training": (("lam", "time"), np.stack(lam_runs)),
             "lam_error": (
                 "halving",
@@ -151,7 +164,7 @@ def run(
         },
         attrs={
             "note": theory.provenance["note"],
-            "saddle_loss": tasks_.saddle_loss,
+            "saddle_loss": reversal.saddle_loss,
             "brief": float(briefly[0].task.starts[1]),
         },
     )
@@ -169,136 +182,98 @@ def run(
     return Result(data, setups, theories)
 
 
-class _Reversal:
-    """A random task of given singular values that the start can learn, and the same with all signs turned."""
-
-    def __init__(self, values, samples, net, init, seed):
-        generator = np.random.default_rng(seed)
-        size = len(values)
-        self.values = values
-        self.left, self.right = (np.linalg.qr(generator.normal(size=(size, size)))[0] for _ in range(2))
-        x = tasks.regression(d_in=size, d_out=size, samples=samples, seed=seed).x
-        first, last = Setup(self._task(x, 1), net, init, times=[0.0]).weights(seed)
-        # A balanced start of as many directions as there are modes keeps the sign of its determinant.
-        if np.linalg.det(last @ first) * np.linalg.det(self.left) * np.linalg.det(self.right) < 0:
-            self.left[:, -1] *= -1
-        self.before, self.after = self._task(x, 1), self._task(x, -1)
-        self.saddle_loss = float(np.sum(values**2) / 2)
-
-    def _task(self, x, sign):
-        return tasks.from_arrays(x, sign * x @ (self.left * self.values @ self.right.T).T)
-
-    def learned(self, net, seed, lam=0.0):
-        """Weights that have learned the first task, in a random hidden basis."""
-        init = inits.Balanced(lam, self.values, aligned=True) if lam else inits.Aligned(self.values)
-        return Setup(self.before, net, init, times=[0.0]).weights(seed)
-
-    def strengths(self, maps):
-        """Of the reversed task's modes; (time, mode)."""
-        return -np.einsum("om,toi,im->tm", self.left, maps, self.right)
-
-    def loss(self, maps, task=None):
-        """Of a task, the reversed one unless told otherwise; (time,)."""
-        return np.sum((maps - (task or self.after).target()) ** 2, axis=(1, 2)) / 2
-
-
-def _trained(setup, seed):
+def _trained(setup: Setup, seed: int) -> Trajectory:
     return simulate(setup, [seed], ["loss", "map"])
 
 
-def _crossing(times, curves, levels) -> np.ndarray:
-    """First time at which each curve passes its level, linear between records; (curve,)."""
-    above = curves >= np.asarray(levels)
-    after = np.maximum(np.argmax(above, axis=0), 1)
-    each = np.arange(curves.shape[1])
-    low, high = curves[after - 1, each], curves[after, each]
-    share = np.divide(levels - low, high - low, out=np.zeros_like(low), where=high != low)
-    return np.where(above.any(axis=0), times[after - 1] + share * (times[after] - times[after - 1]), np.inf)
+def _time_below(trajectory: Trajectory, level: float) -> float:
+    """When the loss has fallen to a level, linear between records in the precision of the training."""
+    loss, level = trajectory["loss"][0], np.float64(level)
+    below = np.flatnonzero(loss <= level)
+    if not len(below):
+        return np.inf
+    after = max(int(below[0]), 1)
+    share = loss.dtype.type((loss[after - 1] - level) / (loss[after - 1] - loss[after]))
+    return float(trajectory.times[after - 1] + share * (trajectory.times[after] - trajectory.times[after - 1]))
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
     values, times = data.singular_value.values, data.time.values
     faded = np.exp(-2 * np.outer(times, values))
-    shallow = _crossing(times, -data.shallow_loss.values[:, None], [-data.saddle_loss / 2])[0]
+    shallow = float(crossing(times, -data.shallow_loss.values, -data.saddle_loss / 2))
     double, single = (data.rounding_escape.sel(precision=p).values for p in PRECISIONS)
-    # Steps between neighbours: the smallest perturbations are nearest to the limit.
+    # Slopes are taken between the two smallest perturbations, which are nearest to the limit.
     by_noise = _last_slope(np.log(1 / data.noise.values), data.noise_escape.values) * values
     by_rate = _last_slope(np.log(1 / data.rate.values), data.rate_escape.values[0])[0] * values[0]
     by_span = _last_slope(data.span.values, data.span_escape.values) * values / (values + values[::-1])
     orders = {name: np.log2(float(data[name][-2]) / float(data[name][-1])) for name in ("lam_error", "brief_error")}
     same = np.abs(data.rate_escape[1] / data.rate_escape[0] - 1).values[:, 0]
     return [
-        Claim.at_least(
-            f"Modes of {len(values)} that theory says are never learned",
-            data.attrs["note"].count("(s = "),
-            len(values),
-            source="paper",
+        paper(
+            f"Number of the {len(values)} modes that theory says are never learned",
+            at_least(data.attrs["note"].count("(s = "), len(values)),
         ),
-        Claim.at_most(
-            "Exact flow ends at the saddle: |loss − ½ Σ s²| at the last time",
-            abs(float(data.stuck_loss[-1]) - data.saddle_loss),
-            1e-9,
-            source="paper",
+        paper(
+            "The exact flow ends at the saddle: |loss − ½ Σ s²| at the last time",
+            at_most(abs(float(data.stuck_loss[-1]) - data.saddle_loss), 1e-9),
         ),
-        Claim.at_most(
-            "… along −s e^(−2st)/(2 − e^(−2st)): largest gap",
-            np.abs(data.stuck_modes.values + values * faded / (2 - faded)).max(),
-            1e-10,
+        ours(
+            "… along −s e^(−2st)/(2 − e^(−2st)) in every mode: largest gap",
+            at_most(np.abs(data.stuck_modes.values + values * faded / (2 - faded)).max(), 1e-10),
         ),
-        Claim.between(
-            "Shallow control: time to half the saddle's loss / (½ ln 8), its closed form",
-            shallow / (0.5 * np.log(8)),
-            0.9,
-            1.1,
-            source="paper",
+        paper(
+            "Shallow network as a control: time to half of the saddle's loss / its closed form, ½ ln 8",
+            between(shallow / (0.5 * np.log(8)), 0.9, 1.1),
         ),
-        Claim.at_least(
-            "Rounding is no prediction: escape time in float64 / in float32, smallest", (double / single).min(), 1.5
+        ours(
+            "Escape by rounding depends on the precision: smallest ratio of escape times, float64 / float32",
+            at_least((double / single).min(), 1.5),
         ),
-        Claim.at_most(
-            "Noise ε: escape of mode s at ln(1/ε)/s; largest |slope · s − 1|", np.abs(by_noise - 1).max(), 0.1
+        ours("Noise ε frees mode s at ln(1/ε)/s: largest |slope · s − 1|", at_most(np.abs(by_noise - 1).max(), 0.1)),
+        ours("A learning rate lr frees the first mode at ln(1/lr)/s: slope · s", between(by_rate, 0.8, 1.2)),
+        ours(
+            "… and rounding does not: largest relative difference of these times, float32 and float64",
+            at_most(same.max(), 0.02),
         ),
-        Claim.between("Learning rate: escape of the first mode at ln(1/lr)/s; slope · s", by_rate, 0.8, 1.2),
-        Claim.at_most("… and not by rounding: largest relative difference of float32 and float64", same.max(), 0.02),
-        Claim.between("λ ≠ 0 relearns, as predicted: order in lr of the gap to descent", orders["lam_error"], 0.9, 1.1),
-        Claim.between(
-            "Learned briefly: order in lr of the gap to descent, across the reversal", orders["brief_error"], 0.9, 1.1
+        ours(
+            "With λ ≠ 0 the network relearns as predicted: order in lr of the gap to descent",
+            between(orders["lam_error"], 0.9, 1.1),
         ),
-        Claim.at_most(
-            "Learned for T: closed form escapes at T (s_k + s_(N+1−k))/s_k; relative gap of the slope, slowest mode",
-            abs(by_span[-1] - 1),
-            0.02,
+        ours(
+            "After brief learning the closed form holds across the reversal: order in lr of the gap to descent",
+            between(orders["brief_error"], 0.9, 1.1),
+        ),
+        ours(
+            "After learning for T the closed form escapes at T (s_k + s_(N+1−k))/s_k: "
+            "relative gap of the slope, slowest mode",
+            at_most(abs(by_span[-1] - 1), 0.02),
         ),
     ]
 
 
-def _last_slope(x, y) -> np.ndarray:
+def _last_slope(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The slope between the last two entries of the first axis."""
     return (y[-1] - y[-2]) / (x[-1] - x[-2])
 
 
-def figure(result: Result):
+def figure(result: Result) -> Figure:
     data = result.data
     sheet, axes = new_figure(2, 3)
     (stuck, noise, rate), (brief, span, lam) = axes
-    _draw_stuck(stuck, data)
+    draw_stuck(stuck, data)
     values = data.singular_value.values
     for k, s in enumerate(values):
         colour, label = COLOURS[k % len(COLOURS)], f"s = {s:g}"
-        _draw_law(noise, data.noise, data.noise_escape[:, k], -1 / s, colour, label, log=True)
-        _draw_law(rate, data.rate, data.rate_escape[0, :, k], -1 / s, colour, label, log=True)
+        draw_law(noise, data.noise, data.noise_escape[:, k], -1 / s, colour, label, log=True)
+        draw_law(rate, data.rate, data.rate_escape[0, :, k], -1 / s, colour, label, log=True)
         rate.plot(data.rate, data.rate_escape[1, :, k], "x", color=colour, ms=7)
-        _draw_law(span, data.span, data.span_escape[:, k], (s + values[::-1][k]) / s, colour, label)
-    noise.set(xlabel="noise ε on the weights", ylabel="mode relearned at (τ)", title="freed by noise: ln(1/ε)/s")
-    rate.set(
-        xlabel="learning rate (○ float64, × float32)",
-        ylabel="mode relearned at (τ)",
-        title="freed by descent: ln(1/lr)/s",
-    )
+        draw_law(span, data.span, data.span_escape[:, k], (s + values[::-1][k]) / s, colour, label)
+    when = "time to relearn a mode (τ)"
+    noise.set(xlabel="noise ε on the weights", ylabel=when, title="freed by noise: ln(1/ε)/s")
+    rate.set(xlabel="learning rate (○ float64, × float32)", ylabel=when, title="freed by the learning rate: ln(1/lr)/s")
     span.set(
-        xlabel="first task learned for T (τ)",
-        ylabel="mode relearned at (τ)",
-        title="freed by its past: closed form (○), law (–)",
+        xlabel="first task learned for T (τ)", ylabel=when, title="freed by brief learning: closed form (○), law (–)"
     )
     for panel in (noise, rate, span):
         panel.set_ylim(0, 1.4 * panel.get_ylim()[1])
@@ -306,7 +281,7 @@ def figure(result: Result):
     trained(brief, data.brief_time, data.brief_training, colour=COLOURS[0])
     predicted(brief, data.brief_time, data.brief_theory, colour=COLOURS[0])
     brief.axvline(data.brief, color="0.85", lw=0.8, zorder=0)
-    brief.set(xlabel=TIME, ylabel="loss", title=f"reversed after T = {data.brief:g}")
+    brief.set(xlabel=TIME, ylabel="loss", title=f"learned for T = {data.brief:.3g}, then reversed")
     brief.set_xlim(0, 6 / values[-1])
     legend_of_kinds(brief)
     for k, value in enumerate(data.lam.values):
@@ -316,22 +291,3 @@ def figure(result: Result):
     lam.set_xlim(0, 6 / values[-1])
     lam.legend()
     return sheet
-
-
-def _draw_law(axes, x, y, slope, colour, label, log=False) -> None:
-    """Escape times, and a line of the slope that the law gives through the last of them."""
-    axes.plot(x, y, "o", color=colour, ms=5, mfc="none", label=label)
-    scale = np.log(x) if log else x
-    axes.plot(x, float(y[-1]) + slope * (scale - scale[-1]), color=colour, lw=1)
-    if log:
-        axes.set_xscale("log")
-
-
-def _draw_stuck(axes, data) -> None:
-    for k, name in enumerate(PRECISIONS):
-        trained(axes, data.time, data.rounding_loss[k], colour=COLOURS[k], label=f"trained in {name}")
-    trained(axes, data.time, data.shallow_loss, colour=COLOURS[2], label="shallow, trained")
-    predicted(axes, data.time, data.stuck_loss, colour=COLOURS[0], label="exact flow")
-    axes.set(xlabel=TIME, ylabel="loss of the reversed task", title="learned to the end, then reversed")
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="upper right")

@@ -1,38 +1,58 @@
 """Of two pathways that could learn the same, the one with the stronger input-output correlation learns it.
 
-Both pathways see the same error. From decoupled layers each therefore runs on one clock, T = ∫ error dt, and two layers
-grow as exp(2sT) with s their correlation (singular value). While the winner grows by a factor F, the loser grows by
-F^(s₂/s₁), and stops where the winner has left nothing: as the start a₀ of all layers tends to 0,
+Both pathways see the same error e. From decoupled layers each therefore depends on time through T = ∫ e dt alone, and
+two layers grow as exp(2sT) with s their correlation (singular value). While the winner grows by a factor F, the loser
+grows by F^(s₂/s₁), and stops where the winner has left nothing to learn. As the start a₀ of all layers tends to 0,
 
-    loser ∝ (a₀²)^(1 − s₂/s₁)
+    loser ∝ (a₀²)^(1 − s₂/s₁),
 
-which tends to 0 for any s₂ < s₁, and slowly for nearly equal ones. Equal pathways share equally. The race is run for
-every mode by itself: in a hierarchy that one sense shows the broad levels of, and another the fine ones, each level
-is learned through the sense that shows it best, from small random weights too.
+which tends to 0 for any s₂ < s₁, and slowly for nearly equal ones. Equal pathways share equally. Every mode has a race
+of its own. If one sense shows the broad levels of a hierarchy best, and another the fine ones, each level is learned
+through the sense that shows it best, from small random weights too.
 
-The other three advantages of the slides' list are exact laws of the same clock, and not alike. *Fewer layers* take all:
-a rival of three layers stays where it started. *More paths through an edge* act as a stronger correlation: with k paths
-through its first layer a pathway grows √k times as fast, loser ∝ (a₀²)^(1 − 1/√k). A *larger start* wins a share, not
-the race: its odds are the ratio of the starts, at any size of them. An *unbalanced start* is a larger one: layers a₁
-and a₂ count as (a₁ + a₂)²/4 instead of a₁a₂.
+The slides list three other advantages. They are exact laws in the same T, and they are not alike. *Fewer layers* take
+all: a rival of three layers stays where it started. *More paths through an edge* act as a stronger correlation: with k
+paths through its first layer a pathway grows √k times as fast, loser ∝ (a₀²)^(1 − 1/√k). A *larger start* wins a share,
+not the race: at the end the ratio of the pathways is that of their starts, however small these are. An *unbalanced
+start* acts as a larger one: layers a₁ and a₂ count as (a₁ + a₂)²/4 instead of a₁a₂.
 
-The slides show the statement in a picture without numbers; the exponents are derived here. All races are run side by
-side in one network, where they do not touch: each has outputs of its own.
+The slides show the statement in a picture without numbers; the exponents are derived here. All races run side by side
+in one network, where they do not interact: each has outputs of its own.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .. import inits, rules, tasks
-from .._errors import BadInput
-from .._noun import positive, whole
-from .._plot import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
-from .._report import Claim, Result
-from .._setup import Setup
-from .._simulate import simulate
-from .._solve import solve
-from . import _rivals
+import numpy as np
+from jaxtyping import Float
+
+from .. import Setup, Trajectory, inits, rules, solve, tasks
+from .._figures.style import new_figure
+from .._formulas.modes import Modes
+from .._foundation.checks import positive, whole
+from .._foundation.errors import BadInput
+from ._kit import rival_pathways, time_grids
+from ._kit.rival_panels import (
+    by_level,
+    draw_exponents,
+    draw_factors,
+    draw_law,
+    draw_powers,
+    draw_race,
+    draw_tree,
+    random_exponents,
+    slopes,
+    start_exponents,
+)
+from ._kit.training import simulate
+from .base import Claim, Result, at_least, at_most, between, ours, paper
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
 
 REFERENCE = {
     "saxe_slides": "“The neural race: stronger input-output correlations”, “The neural race reduction”",
@@ -44,21 +64,27 @@ QUICK = dict(starts=(1e-1, 1e-2, 1e-3), seeds=4, lr=0.025, points=100, race=Fals
 
 def run(
     *,
-    ratios=(0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
-    dims=(0.4, 0.6, 0.7, 0.5),
-    starts=(1e-1, 3e-2, 1e-2, 3e-3, 1e-3),
-    scales=(1e-2, 1e-3, 1e-4),
-    hidden=32,
-    until=50.0,
-    lr=0.01,
-    points=300,
-    seeds=12,
-    race=True,
-    seed=0,
+    ratios: Sequence[float] = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    dims: Sequence[float] = (0.4, 0.6, 0.7, 0.5),
+    starts: Sequence[float] = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3),
+    scales: Sequence[float] = (1e-2, 1e-3, 1e-4),
+    hidden: int = 32,
+    until: float = 50.0,
+    lr: float = 0.01,
+    points: int = 300,
+    seeds: int = 12,
+    race: bool = True,
+    seed: int = 0,
 ) -> Result:
-    if len(ratios) != _rivals.ITEMS or not all(0 < ratio <= 1 for ratio in ratios) or ratios[-1] != 1:
+    """`ratios`: s₂/s₁ of pairs of pathways; `dims`: for each level of the hierarchy, how dimly the worse sense shows
+    it.
+
+    `starts` are strengths of decoupled layers, `scales` standard deviations of random weights. `race` compares the
+    closed form with the theory NeuralRace.
+    """
+    if len(ratios) != rival_pathways.ITEMS or not all(0 < ratio <= 1 for ratio in ratios) or ratios[-1] != 1:
         raise BadInput(
-            f"ratios = {tuple(ratios)}", f"{_rivals.ITEMS} numbers up to 1, the last of them 1", "change ratios"
+            f"ratios = {tuple(ratios)}", f"{rival_pathways.ITEMS} numbers up to 1, the last of them 1", "change ratios"
         )
     if len(dims) != 4 or not all(0 < dim < 1 for dim in dims):
         raise BadInput(f"dims = {tuple(dims)}", "a number below 1 for each of the 4 levels", "change dims")
@@ -66,35 +92,36 @@ def run(
     lr, until = positive(lr, "lr"), positive(until, "until")
     starts, scales = sorted(starts, reverse=True), sorted(scales, reverse=True)
     draws = list(range(seed, seed + seeds))
-    times = np.unique(np.round(np.linspace(0, until, points) / lr)) * lr
+    times = time_grids.even(until, points, lr)
     tree = tasks.hierarchy(levels=3)
-    modes, levels = tree.modes(), _rivals.levels(tree)
+    modes, levels = tree.modes(), rival_pathways.levels(tree)
     other, broad = np.asarray(dims)[levels], levels < 2
     senses = np.stack([np.where(broad, 1.0, other), np.where(broad, other, 1.0)])
-    task, net = _rivals.task(tree, senses, ratios), _rivals.net(hidden)
+    task, net = rival_pathways.task(tree, senses, ratios), rival_pathways.net(hidden)
     paths = net.paths()
 
-    def decoupled(start, rate=lr):
-        return Setup(
-            task, net, inits.Decoupled(_rivals.strengths(net, start)), rules.GradientDescent(rate), times=times
-        )
+    def decoupled(start: float, rate: float = lr) -> Setup:
+        init = inits.Decoupled(rival_pathways.strengths(net, start))
+        return Setup(task, net, init, rules.GradientDescent(rate), times=times)
 
     # One shape for all runs: that of all seeds, whether or not the seed matters.
-    def trained_from(setup):
-        found = simulate(setup, draws, ["map", "path_norm"])
-        return _rivals.read(found["map"], modes, senses), _rivals.factors(found["path_norm"], paths)
+    def trained_from(setup: Setup) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        run = simulate(setup, draws, ["map", "path_norm"])
+        return rival_pathways.read(run["map"], modes, senses), rival_pathways.factors(run["path_norm"], paths)
 
     by_start = [trained_from(decoupled(start)) for start in starts]
     random = {scale: decoupled(starts[0]).replace(init=inits.SmallRandom(scale)) for scale in scales}
     by_scale = [trained_from(setup)[0] for setup in random.values()]
     shown = starts[len(starts) // 2]
-    strengths = modes.singular_values * np.sqrt(_rivals.ITEMS)
+    strengths = modes.singular_values * np.sqrt(rival_pathways.ITEMS)
     theory = {
-        "tree": _rivals.predicted(times, strengths, senses, shown) * senses,
-        "rivals": _rivals.predicted(times, _rivals.AMOUNTS, np.stack([np.ones(_rivals.ITEMS), ratios]), shown),
+        "tree": rival_pathways.predicted(times, strengths, senses, shown) * senses,
+        "rivals": rival_pathways.predicted(
+            times, rival_pathways.AMOUNTS, np.stack([np.ones(rival_pathways.ITEMS), ratios]), shown
+        ),
     }
-    runs = [by_start[starts.index(shown)][0], trained_from(decoupled(shown, lr / 2))[0]]
-    errors = [np.abs(found["tree"][0] - theory["tree"]).max() for found in runs]
+    pair = [by_start[starts.index(shown)][0], trained_from(decoupled(shown, lr / 2))[0]]
+    errors = [np.abs(strengths_of["tree"][0] - theory["tree"]).max() for strengths_of in pair]
     setups = {"decoupled": decoupled(shown), "random": random[scales[-1]]}
     theories = {"decoupled": solve(setups["decoupled"], "NeuralRace")} if race else {}
     effective = np.sqrt(hidden / 2) * scales[1]  # layers of sd σ seem to start at √(N/2) σ in each mode
@@ -103,20 +130,23 @@ def run(
     data = xarray.Dataset(
         {
             "tree_training": (("scale", "seed", "time", "path", "mode"), np.stack([r["tree"] for r in by_scale])),
-            "tree_theory": (("time", "path", "mode"), _rivals.predicted(times, strengths, senses, effective) * senses),
+            "tree_theory": (
+                ("time", "path", "mode"),
+                rival_pathways.predicted(times, strengths, senses, effective) * senses,
+            ),
             "rivals_training": (("start", "time", "path", "ratio"), np.stack([r["rivals"][0] for r, _ in by_start])),
             "rivals_theory": (("time", "path", "ratio"), theory["rivals"]),
-            "rivals_final": (("start", "path", "ratio"), _rivals.finals(starts, ratios)),
-            "alone": (("time", "ratio"), _rivals.alone(times, ratios, shown)),
+            "rivals_final": (("start", "path", "ratio"), rival_pathways.finals(starts, ratios)),
+            "alone": (("time", "ratio"), rival_pathways.alone(times, ratios, shown)),
             "factor_training": (("start", "factor", "path"), np.stack([f[0, -1] for _, f in by_start])),
             "factor_theory": (
                 ("start", "factor", "path"),
-                np.stack([_rivals.factor_finals(start) for start in starts]),
+                np.stack([rival_pathways.factor_finals(start) for start in starts]),
             ),
             "order_in_lr": ((), np.log2(errors[0] / errors[1])),
             "level": ("mode", levels),
             "target": ("mode", strengths),
-            "amount": ("ratio", _rivals.AMOUNTS),
+            "amount": ("ratio", rival_pathways.AMOUNTS),
         },
         coords={
             "time": times,
@@ -124,19 +154,21 @@ def run(
             "scale": scales,
             "seed": draws,
             "ratio": list(ratios),
-            "factor": list(_rivals.FACTORS),
+            "factor": list(rival_pathways.FACTORS),
             "dim": list(dims),
         },
         attrs={"shown": shown, "hidden": hidden},
     )
-    for found in theories.values():
-        data["race_gap"] = _race_gap(found, modes, senses, theory)
+    for trajectory in theories.values():
+        data["race_gap"] = _race_gap(trajectory, modes, senses, theory)
     return Result(data, setups, theories)
 
 
-def _race_gap(found, modes, senses, theory) -> float:
-    """Largest gap between NeuralRace, which integrates the strengths of all edges, and the clock."""
-    read = _rivals.read(found["map"][None], modes, senses)
+def _race_gap(
+    trajectory: Trajectory, modes: Modes, senses: Float[np.ndarray, "path mode"], theory: dict[str, np.ndarray]
+) -> float:
+    """Largest gap between NeuralRace, which integrates the strengths of all edges, and the closed form of the race."""
+    read = rival_pathways.read(trajectory["map"][None], modes, senses)
     return max(np.abs(read[name][0] - theory[name]).max() for name in theory)
 
 
@@ -144,122 +176,90 @@ def claims(result: Result) -> list[Claim]:
     data = result.data
     ratio, start = data.ratio.values, data.start.values
     final = data.rivals_training.isel(time=-1)
-    random, shares = _random_slopes(data), _by_level(data).isel(path=0)
+    random, shares = random_exponents(data), by_level(data).isel(path=0)
     equal = final.sel(ratio=1.0)
     growth = _growth(data)
     factors = data.factor_training
     odds = (factors.isel(path=0) / factors.isel(path=1)).transpose("factor", "start")
-    deep = _slope(factors.sel(factor="fewer layers", path=1).values, start**3)[-1]
-    paths = _slope(1 / odds.sel(factor="more paths").values, start**2)[-1]
+    deep = slopes(factors.sel(factor="fewer layers", path=1).values, start**3)[-1]
+    paths = slopes(1 / odds.sel(factor="more paths").values, start**2)[-1]
     gap = np.abs(factors / data.factor_theory - 1)
-    found = [
-        Claim.at_least(
+    statements = [
+        paper(
             "Each level of a hierarchy is learned through the sense that shows it best, from random weights: "
             f"smallest share of the winner, σ = {float(data.scale[-1]):g}",
-            float(shares.isel(scale=-1).min()),
-            0.95,
-            source="paper",
+            at_least(float(shares.isel(scale=-1).min()), 0.95),
         ),
-        Claim.at_least(
-            "… and more so the smaller the start: smallest rise of this share, scale to next scale",
-            float(shares.mean("seed").diff("scale").min()),
-            0.0,
+        ours(
+            "… and more so from smaller weights: smallest rise of this share, one scale to the next",
+            at_least(float(shares.mean("seed").diff("scale").min()), 0.0),
         ),
-        Claim.at_most(
-            "The loser stops where the winner has left nothing, and alone would learn all: its strength / alone, "
+        paper(
+            "The loser stops where the winner has left nothing to learn: its strength / that without a rival, "
             f"s₂/s₁ = {ratio[0]:g}",
-            float(final.isel(start=-1, path=1, ratio=0) / data.alone.isel(time=-1, ratio=0)),
-            0.01,
-            source="paper",
+            at_most(float(final.isel(start=-1, path=1, ratio=0) / data.alone.isel(time=-1, ratio=0)), 0.01),
         ),
-        Claim.at_most(
-            "Loser/winner ∝ (a₀²)^(1 − s₂/s₁): largest gap of the exponent over s₂/s₁, training",
-            np.abs(_slopes(final, start**2) - (1 - ratio)).max(),
-            0.01,
+        ours(
+            "Loser/winner ∝ (a₀²)^(1 − s₂/s₁) in training: largest gap of the exponent over s₂/s₁",
+            at_most(np.abs(start_exponents(final, start**2) - (1 - ratio)).max(), 0.01),
         ),
-        Claim.at_most(
-            "… and for the levels of the hierarchy from random weights, against σ²: largest gap, medians over seeds, "
-            "smallest two σ",
-            np.abs(random - (1 - data.dim.values)).max(),
-            0.05,
+        ours(
+            "… and for the levels of the hierarchy from random weights of sd σ: largest gap of the exponent of σ², "
+            "medians over seeds, smallest two σ",
+            at_most(np.abs(random - (1 - data.dim.values)).max(), 0.05),
         ),
-        Claim.at_most(
+        ours(
             "Equal pathways share equally: gap of the shares from ½",
-            np.abs(equal / equal.sum("path") - 0.5).max(),
-            1e-9,
+            at_most(np.abs(equal / equal.sum("path") - 0.5).max(), 1e-9),
         ),
-        Claim.at_most(
+        ours(
             "At all times the loser has grown by the winner's factor to the power s₂/s₁: largest gap of the power",
-            growth,
-            0.01,
+            at_most(growth, 0.01),
         ),
-        Claim.between("Training tends to the race as lr → 0: order", float(data.order_in_lr), 0.9, 1.1),
-        Claim.between(
-            "Fewer layers: three layers stay where they start, strength ∝ start¹: exponent, smallest starts",
-            deep,
-            0.98,
-            1.02,
-            source="paper",
+        ours(
+            "Training tends to the closed form of the race as lr → 0: order of the gap in lr",
+            between(float(data.order_in_lr), 0.9, 1.1),
         ),
-        Claim.between(
-            "More paths: √2 times as fast with two through an edge, odds ∝ (a₀²)^(1 − 1/√2 = 0.293): exponent",
-            paths,
-            0.283,
-            0.303,
-            source="paper",
+        paper(
+            "Fewer layers: the rival of three layers stays where it starts, strength ∝ start¹: exponent, "
+            "smallest starts",
+            between(deep, 0.98, 1.02),
         ),
-        Claim.at_most(
-            f"Larger start: odds are the ratio of the starts, {_rivals.LAYERS:g}, at any size: largest gap",
-            np.abs(odds.sel(factor="larger start") - _rivals.LAYERS).max(),
-            0.01,
-            source="paper",
+        paper(
+            "More paths: √2 times as fast with two through an edge, loser/winner ∝ (a₀²)^(1 − 1/√2 = 0.293): exponent",
+            between(paths, 0.283, 0.303),
         ),
-        Claim.at_most(
-            f"Unbalanced start: odds tend to ((k + 1/k)/2)² = {_advantage():.4g} for layers k and 1/k times as large: "
-            "gap, smallest start",
-            abs(float(odds.sel(factor="unbalanced")[-1]) - _advantage()),
-            0.01,
-            source="paper",
+        paper(
+            f"Larger start: winner/loser is the ratio of the starts, {rival_pathways.LAYERS:g}, however small: "
+            "largest gap",
+            at_most(np.abs(odds.sel(factor="larger start") - rival_pathways.LAYERS).max(), 0.01),
         ),
-        Claim.at_most("All four, at every start: largest relative gap to the clock", float(gap.max()), 0.06),
+        paper(
+            f"Unbalanced start: winner/loser tends to ((k + 1/k)/2)² = {_advantage():.4g} for layers k and 1/k times "
+            "as large: gap, smallest start",
+            at_most(abs(float(odds.sel(factor="unbalanced")[-1]) - _advantage()), 0.01),
+        ),
+        ours(
+            "All four advantages, at every start: largest relative gap to the closed form",
+            at_most(float(gap.max()), 0.06),
+        ),
     ]
     if "race_gap" in data:
-        found.append(Claim.at_most("NeuralRace is the clock: largest gap of all strengths", float(data.race_gap), 1e-6))
-    return found
+        statements.append(
+            ours(
+                "NeuralRace agrees with the closed form: largest gap of all strengths",
+                at_most(float(data.race_gap), 1e-6),
+            )
+        )
+    return statements
 
 
 def _advantage() -> float:
-    return ((_rivals.LAYERS + 1 / _rivals.LAYERS) / 2) ** 2
+    """By how much unbalanced layers are ahead of balanced ones with the same product."""
+    return ((rival_pathways.LAYERS + 1 / rival_pathways.LAYERS) / 2) ** 2
 
 
-def _slope(values, starts) -> np.ndarray:
-    return np.diff(np.log(values), axis=0) / np.diff(np.log(starts)).reshape(-1, *[1] * (np.ndim(values) - 1))
-
-
-def _slopes(final, starts) -> np.ndarray:
-    """The exponent of loser/winner against the start, between the smallest two; (ratio,)."""
-    final = final.transpose("start", "path", "ratio").values
-    return _slope(final[:, 1] / final[:, 0], starts)[-1]
-
-
-def _random_slopes(data) -> np.ndarray:
-    """The same for the levels of the hierarchy from random weights, of medians over seeds; (dim,)."""
-    return _slope(_odds(_by_level(data)).median("seed").transpose("scale", "dim").values, data.scale.values**2)[-1]
-
-
-def _by_level(data):
-    """Shares (scale, seed, path, dim) of each level that are learned through its better (0) and its worse sense (1).
-
-    Modes of one level are equal, so that random weights turn them into each other: their sum counts.
-    """
-    final = data.tree_training.isel(time=-1).groupby(data.level).sum() / data.target.groupby(data.level).sum()
-    better = final.isel(path=[0, 1]).isel(level=slice(0, 2)), final.isel(path=[1, 0]).isel(level=slice(2, 4))
-    import xarray
-
-    return xarray.concat(better, "level").rename(level="dim").assign_coords(dim=data.dim.values)
-
-
-def _growth(data) -> float:
+def _growth(data: Dataset) -> float:
     """Largest gap of log(loser's growth)/log(winner's growth) from the ratio, once the winner has grown tenfold."""
     grown = np.log(data.rivals_training / data.rivals_training.isel(time=0))
     winner, loser = (grown.isel(path=k).transpose("ratio", "start", "time").values for k in (0, 1))
@@ -267,98 +267,13 @@ def _growth(data) -> float:
     return float(np.abs(power - data.ratio.values[:, None, None]).max())
 
 
-def figure(result: Result):
+def figure(result: Result) -> Figure:
     data = result.data
     sheet, ((race, powers, exponents), (tree, law, factors)) = new_figure(2, 3)
-    _draw_race(race, data)
-    _draw_powers(powers, data)
-    _draw_exponents(exponents, data)
-    _draw_tree(tree, data)
-    _draw_law(law, data)
-    _draw_factors(factors, data)
+    draw_race(race, data)
+    draw_powers(powers, data)
+    draw_exponents(exponents, data)
+    draw_tree(tree, data)
+    draw_law(law, data)
+    draw_factors(factors, data)
     return sheet
-
-
-def _draw_race(axes, data) -> None:
-    one = data.sel(ratio=0.8, method="nearest")
-    seen = one.rivals_training.sel(start=data.shown, method="nearest")
-    ratio, amount = float(one.ratio), float(one.amount)
-    for k, (name, reach) in enumerate({"winner": 1.0, f"loser, s₂/s₁ = {ratio:g}": ratio}.items()):
-        trained(axes, data.time, reach * seen.isel(path=k) / amount, colour=COLOURS[k], label=name)
-        predicted(axes, data.time, reach * one.rivals_theory.isel(path=k) / amount, colour=COLOURS[k])
-    axes.plot(data.time, ratio * one.alone / amount, color=COLOURS[1], lw=1.2, ls=":", label="loser without rival")
-    axes.set(xlabel=TIME, ylabel="share of the target", title="the winner leaves nothing to learn", xlim=(0, 20))
-    axes.legend(loc="center right", fontsize=8)
-
-
-def _draw_powers(axes, data) -> None:
-    final = data.rivals_training.isel(time=-1)
-    for number, ratio in enumerate(data.ratio.values[::-2]):
-        colour, at = COLOURS[number % len(COLOURS)], dict(ratio=ratio)
-        axes.loglog(data.start**2, _odds(final.sel(at)), "o", color=colour, ms=5, label=f"s₂/s₁ = {ratio:g}")
-        axes.loglog(data.start**2, _odds(data.rivals_final.sel(at)), "--", color=colour, lw=1.2)
-    axes.set(xlabel="start of both pathways, a₀²", ylabel="loser/winner", title="∘ training, -- clock of the race")
-    axes.legend(loc="lower right", fontsize=8)
-
-
-def _odds(strengths):
-    return strengths.isel(path=1) / strengths.isel(path=0)
-
-
-def _draw_exponents(axes, data) -> None:
-    line = np.linspace(0, 1, 50)
-    axes.plot(line, 1 - line, "--", color="0.2", lw=1.2, label="1 − s₂/s₁")
-    slopes = _slopes(data.rivals_training.isel(time=-1), data.start.values**2)
-    axes.plot(data.ratio, slopes, "o", color=COLOURS[0], ms=7, label="decoupled start")
-    axes.plot(data.dim, _random_slopes(data), "x", color=COLOURS[1], ms=7, mew=2, label="random weights")
-    axes.set(xlabel="s₂/s₁", ylabel="exponent of loser/winner in a₀²", title="how the loser vanishes with the start")
-    axes.legend()
-
-
-def _draw_tree(axes, data) -> None:
-    middle = data.isel(scale=1)
-    for k in range(2):
-        for level in np.unique(data.level):
-            members = np.flatnonzero(data.level == level)
-            seen = middle.tree_training.isel(path=k, mode=members).mean("mode").transpose("seed", "time")
-            trained(axes, data.time, seen, colour=COLOURS[k])
-            predicted(axes, data.time, data.tree_theory.isel(path=k, mode=members[0]), colour=COLOURS[k])
-    for k, name in enumerate(("sense that shows levels 0, 1 best", "sense that shows levels 2, 3 best")):
-        axes.plot([], [], color=COLOURS[k], lw=3, label=name)
-    axes.set(
-        xlabel=TIME,
-        ylabel="written to the output",
-        title=f"a race per level, random weights σ = {float(middle.scale):g}",
-    )
-    axes.set_ylim(top=1.75 * float(data.target.max()))
-    axes.legend(loc="upper left", fontsize=8)
-
-
-def _draw_law(axes, data) -> None:
-    grown = np.log10(data.rivals_training.sel(start=data.shown, method="nearest"))
-    grown = grown - grown.isel(time=0)
-    for number, ratio in enumerate(data.ratio.values[::-2]):
-        colour, line = COLOURS[number % len(COLOURS)], grown.sel(ratio=ratio)
-        trained(axes, line.isel(path=0), line.isel(path=1), colour=colour)
-        reach = np.array([0.0, float(line.isel(path=0).max())])
-        predicted(axes, reach, ratio * reach, colour=colour)
-    axes.set(
-        xlabel="growth of the winner (decades)",
-        ylabel="growth of the loser (decades)",
-        title="one clock for both (colours as above)",
-    )
-    legend_of_kinds(axes, loc="upper left")
-
-
-def _draw_factors(axes, data) -> None:
-    for number, name in enumerate(data.factor.values):
-        colour = COLOURS[number]
-        for kind, style in (("training", "o"), ("theory", "--")):
-            both = data[f"factor_{kind}"].sel(factor=name)
-            label = str(name) if kind == "training" else None
-            axes.semilogx(
-                data.start**2, both.isel(path=0) / both.sum("path"), style, color=colour, lw=1.2, ms=5, label=label
-            )
-    axes.axhline(0.5, color="0.8", lw=1, zorder=0)
-    axes.set(xlabel="start, a₀²", ylabel="share of the favoured pathway", title="other advantages, equal correlations")
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(0.0, 0.62))

@@ -1,33 +1,41 @@
-"""Two digits of many part like two points alone in their time course, but not by the theory's two rates.
+"""Two of many digits separate like two points alone in their time course, but not by the theory's two rates.
 
-A network learns handwritten digits, and the first zero and the first one of them are followed: their squared distance
-H in the middle layer, P in the output, and w = P − dy·Δy*. They start close, stay so for a while, and then part by a
-factor of more than ten, as the theory of two points has it. With its two rates fitted [vanrossem2024, eq. 49] it
-describes most of H and the rise of P. Whether it applies is a question to the fit, and the answer is no: it does not
-describe w. The points are not alone: what other digits teach moves their outputs, too, and on MNIST their distance in
-the layer rises to a maximum, after some 20 epochs, and shrinks thereafter, which two points alone do not do from a
-small start. The values here are the printed ones for 40 of 500 epochs; over all 500 the distance falls to half of its
-maximum, and two rates describe H no longer (R² 0.07 to 0.59 in eight trials, by an independent run on a GPU).
+A network learns handwritten digits, and the first zero and the first one among them are followed: their squared
+distance H in the middle layer, P in the output, and w = P − dy·Δy*. They start close, stay close for a while, and then
+separate by a factor of more than ten, as the two-point theory has it. With its two rates fitted [vanrossem2024, eq. 49]
+the theory describes most of H and the rise of P. The fit itself says whether the theory applies, and the answer is no:
+it does not describe w. The two points are not alone: what the network learns about other digits moves their outputs,
+too. On MNIST their distance in the layer rises to a maximum after some 20 epochs and shrinks thereafter, which two
+points alone do not do from a small start. The default values are the printed ones for 40 of 500 epochs. Over all 500
+the distance falls to half of its maximum, and two rates do not describe H (R² 0.07 to 0.59 in eight trials, by an
+independent run on a GPU).
 
 **What does not reproduce.** As printed (100 units, rate 0.002) the loss must be the sum over the ten outputs
-[vanrossem2024, eq. 1]. As run it was their mean, a tenth of it, with 200 units and a rate of 0.003: learning then takes
-some seven times as many epochs. The digits are those of MNIST where its files are found (`festina.tasks.mnist`), else
-a synthetic stand-in; the report says which.
+[vanrossem2024, eq. 1]. As run it was their mean, a tenth of it, with 200 units and a rate of 0.003; learning then takes
+some seven times as many epochs. The digits are those of MNIST where its files are found (`festina.tasks.mnist`), else a
+synthetic stand-in; the report says which.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from .. import inits, nets, rules
-from .._errors import BadInput
-from .._fit import fit_two_point
-from .._noun import positive, whole
-from .._plot import COLOURS, legend_of_kinds, new_figure, predicted, trained
-from .._report import Claim, Result
-from .._setup import Setup
-from . import _digits, _layers
-from ._pairs import correlation
+from .. import Setup, inits, nets, rules
+from .._figures.style import COLOURS, legend_of_kinds, new_figure, predicted, trained
+from .._foundation.checks import positive, whole
+from .._foundation.errors import BadInput
+from .._verbs.fit.two_points import fit_two_point
+from ._kit import digit_images, hidden_activity
+from ._kit.pair_distances import correlation
+from ._kit.training import simulate
+from .base import Claim, Result, at_least, at_most, between, ours, paper
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
 
 REFERENCE = {"vanrossem2024": "figure 4, table 2, appendix B.4"}
 PRESETS = {
@@ -42,16 +50,26 @@ LONG = 100.0  # units of time, after which the shrinking of the distance is much
 
 
 def run(
-    *, samples=60000, units=100, layers=4, gain=0.5, lr=0.002, loss="summed", batch=64, epochs=40, records=80, seeds=1,
-    seed=0,
-) -> Result:  # fmt: skip
+    *,
+    samples: int = 60000,
+    units: int = 100,
+    layers: int = 4,
+    gain: float = 0.5,
+    lr: float = 0.002,
+    loss: str = "summed",
+    batch: int = 64,
+    epochs: int = 40,
+    records: int = 80,
+    seeds: int = 1,
+    seed: int = 0,
+) -> Result:
     """`loss` is "summed" over outputs, or "averaged", with a tenth of the rate; curves have `records` times."""
     samples, units, layers = whole(samples, "samples"), whole(units, "units"), whole(layers, "layers", least=2)
     batch, epochs, seeds = whole(batch, "batch"), whole(epochs, "epochs"), whole(seeds, "seeds")
     records, gain, lr = whole(records, "records", least=5), positive(gain, "gain"), positive(lr, "lr")
     if loss not in ("summed", "averaged"):
         raise BadInput(f"loss = {loss!r}", '"summed" or "averaged"', "say what is done over the outputs")
-    task, name = _digits.digits(samples)
+    task, name = digit_images.digits(samples)
     digit = np.asarray(task.labels["digit"])
     pair = int(np.argmax(digit == 0)), int(np.argmax(digit == 1))
     steps, middle = samples // batch, layers // 2
@@ -60,22 +78,27 @@ def run(
     net = nets.MLP((units,) * layers, "leaky_relu", bias=True)
     rule = rules.SGD(rate, batch)
     setup = Setup(task, net, inits.Xavier(gain), rule, times=shown * rate, precision="float32")
-    drawn = list(range(seed, seed + seeds))
+    draws = list(range(seed, seed + seeds))
     observed = ("loss", "distance", "output_distance", "output_alignment")
-    seen, weights = _layers.trained_with_weights(setup, drawn, observed, [pair])
+    trajectory = simulate(setup, draws, observed, pairs=[pair])
     curves = np.stack(
-        [seen["distance"][:, :, middle, 0], seen["output_distance"][..., 0], seen["output_alignment"][..., 0]], axis=1
+        [
+            trajectory["distance"][:, :, middle, 0],
+            trajectory["output_distance"][..., 0],
+            trajectory["output_alignment"][..., 0],
+        ],
+        axis=1,
     ).astype(float)
-    gap, target = seen.provenance["input_gap"][0], seen.provenance["target_gap"][0]
+    gap, target = trajectory.provenance["input_gap"][0], trajectory.provenance["target_gap"][0]
     epoch = shown / steps
     fits = [fit_two_point(epoch, H, P, w, gap, target) for H, P, w in curves]
-    images, truth = _digits.unseen(samples, name)
-    right = np.argmax(_layers.activity(setup, weights, images)[1], axis=-1) == truth
+    images, truth = digit_images.unseen(samples, name)
+    right = np.argmax(hidden_activity.activity(setup, trajectory.weights, images)[1], axis=-1) == truth
     import xarray
 
     data = xarray.Dataset(
         {
-            "loss": (("seed", "epoch"), seen["loss"]),
+            "loss": (("seed", "epoch"), trajectory["loss"]),
             "trained": (("seed", "curve", "epoch"), curves),
             "fitted": (("seed", "curve", "epoch"), np.stack([np.stack(fit.predicted) for fit in fits])),
             "fit_quality": (("seed", "curve"), [list(fit.r2) for fit in fits]),
@@ -83,88 +106,102 @@ def run(
             "applies": ("seed", [int(bool(fit.applies)) for fit in fits]),
             "accuracy": ("seed", right.mean(axis=1)),
         },
-        coords={"seed": drawn, "epoch": epoch, "curve": list(CURVES), "side": ["encoder", "decoder"]},
+        coords={"seed": draws, "epoch": epoch, "curve": list(CURVES), "side": ["encoder", "decoder"]},
         attrs={
-            "data": name, "samples": samples, "input_gap": gap, "target_gap": target, "middle": middle, "units": units,
-            "outputs": loss, "lr": lr, "batch": batch,
-            "pair": list(pair), "duration": float(seen.times[-1]), "verdict": str(fits[0].applies),
+            "data": name,
+            "samples": samples,
+            "input_gap": gap,
+            "target_gap": target,
+            "middle": middle,
+            "units": units,
+            "outputs": loss,
+            "lr": lr,
+            "batch": batch,
+            "pair": list(pair),
+            "duration": float(trajectory.times[-1]),
+            "verdict": str(fits[0].applies),
         },
-    )  # fmt: skip
+    )
     return Result(data, {f"{name}, loss {loss}": setup})
 
 
 def claims(result: Result) -> list[Claim]:
     data, facts = result.data, result.data.attrs
-    name, real, all_of_it = facts["data"], facts["data"] == _digits.MNIST, facts["samples"] == 60000
+    name, real, all_of_it = facts["data"], facts["data"] == digit_images.MNIST, facts["samples"] == 60000
     H = data.trained.sel(curve="distance")
     quality = data.fit_quality.mean("seed")
     short = facts["duration"] <= LONG
-    found = [
-        Claim.at_most(
-            f"{name}: the network learns, largest last loss / first",
-            float((data.loss.isel(epoch=-1) / data.loss.isel(epoch=0)).max()), 0.35,
+    statements = [
+        ours(
+            f"{name}: the network learns: largest ratio of the last loss to the first",
+            at_most(float((data.loss.isel(epoch=-1) / data.loss.isel(epoch=0)).max()), 0.35),
         ),
-        Claim.at_least(
-            f"{name}: it knows digits that it has not seen, least share", float(data.accuracy.min()), 0.7,
+        ours(
+            f"{name}: the network knows digits that it has not seen: lowest accuracy",
+            at_least(float(data.accuracy.min()), 0.7),
         ),
-        Claim.at_least(
-            "The two digits part in the middle layer: largest squared distance / first, least",
-            float((H.max("epoch") / H.isel(epoch=0)).min()), 10.0, source="paper",
+        paper(
+            "The two digits separate in the middle layer: least ratio of the largest squared distance to the first",
+            at_least(float((H.max("epoch") / H.isel(epoch=0)).min()), 10.0),
         ),
-        Claim.at_least(
+        paper(
             "Two fitted rates describe their distance in the layer: R² of H",
-            float(quality.sel(curve="distance")), 0.8, source="paper", fitted=True,
-            expected=short, reason="" if short else "it shrinks for most of the time, which two points alone do not",
+            at_least(float(quality.sel(curve="distance")), 0.8),
+            fitted=True,
+            fails="" if short else "it shrinks for most of the time, which two points alone do not",
         ),
-        Claim.at_least(
+        paper(
             "… and w = P − dy·Δy*, which drives both: R² of w",
-            float(quality.sel(curve="alignment")), 0.9, source="paper", fitted=True,
-            expected=False, reason="what other digits teach moves the two outputs, too",
+            at_least(float(quality.sel(curve="alignment")), 0.9),
+            fitted=True,
+            fails="what other digits teach moves the two outputs, too",
         ),
-        Claim.at_most(
-            "So the fit says that the theory does not apply: share of seeds where it says that it does",
-            float(data.applies.mean()), 0.0, fitted=True,
+        ours(
+            "So the fit says that the theory does not apply: share of seeds for which it says that it does",
+            at_most(float(data.applies.mean()), 0.0),
+            fitted=True,
         ),
-    ]  # fmt: skip
+    ]
     if short:
-        found.append(
-            Claim.at_least(
-                "Their distance in the output rises as the fit says: correlation of P with it over time",
-                _correlation(data.sel(curve="output")), 0.9, source="paper", fitted=True,
+        statements.append(
+            paper(
+                "Their distance in the output rises as the fit says: correlation of P with the fit over time",
+                at_least(_correlation(data.sel(curve="output")), 0.9),
+                fitted=True,
             )
-        )  # fmt: skip
+        )
     if real:
-        found.append(
-            Claim.between(
+        statements.append(
+            paper(
                 "The pair is the first zero and the first one of MNIST: squared distance of the images",
-                facts["input_gap"], 1239.5, 1240.5, source="paper",
+                between(facts["input_gap"], 1239.5, 1240.5),
             )
-        )  # fmt: skip
+        )
     if real and all_of_it:
-        found.append(
-            Claim.at_most(
-                "Among all digits the distance passes a maximum and shrinks: last / largest, mean",
-                float((H.isel(epoch=-1) / H.max("epoch")).mean()), 0.97,
+        statements.append(
+            ours(
+                "Among all digits the distance passes a maximum and shrinks: last / largest, mean over seeds",
+                at_most(float((H.isel(epoch=-1) / H.max("epoch")).mean()), 0.97),
             )
-        )  # fmt: skip
+        )
         if (facts["units"], facts["lr"], facts["outputs"], facts["batch"]) == (100, 0.002, "summed", 64):
             gaps = [abs(float(data.loss.mean("seed").interp(epoch=e)) / known - 1) for e, known in LOSSES.items()]
-            found.append(
-                Claim.at_most(
+            statements.append(
+                ours(
                     "Losses at 6, 11, 20 and 25 epochs are those of an independent run: largest relative gap",
-                    max(gaps), 0.2,
+                    at_most(max(gaps), 0.2),
                 )
-            )  # fmt: skip
-    return found
+            )
+    return statements
 
 
-def _correlation(one) -> float:
-    """Of a curve with its fit over time, least of all seeds."""
-    pairs = zip(one.trained.values, one.fitted.values, strict=True)
+def _correlation(curve: Dataset) -> float:
+    """The correlation of a curve with its fit over time, the least of all seeds."""
+    pairs = zip(curve.trained.values, curve.fitted.values, strict=True)
     return min(correlation(*pair) for pair in pairs)
 
 
-def figure(result: Result):
+def figure(result: Result) -> Figure:
     data, facts = result.data, result.data.attrs
     sheet, (panels,) = new_figure(1, 4, width=3.7, height=3.3)
     symbols = {"distance": "H", "output": "P", "alignment": "w"}
@@ -184,6 +221,6 @@ def figure(result: Result):
     panels[1].axhline(facts["target_gap"], color="0.6", lw=0.8, ls=":")
     trained(panels[3], data.epoch, data.loss, colour=COLOURS[3])
     right = ", ".join(f"{100 * share:.1f} %" for share in data.accuracy.values)
-    panels[3].set(xlabel="epochs", ylabel="loss", title=f"loss; {right} of unseen right", ylim=(0, None))
+    panels[3].set(xlabel="epochs", ylabel="loss", title=f"loss; {right} of unseen digits right", ylim=(0, None))
     sheet.suptitle(f"{facts['data']}, {facts['samples']} samples: a zero and a one; theory with two fitted rates")
     return sheet

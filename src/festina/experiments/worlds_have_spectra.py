@@ -1,29 +1,40 @@
-"""Each kind of world has a spectrum of its own, and that spectrum says when a deep network learns what.
+"""Each kind of world has a spectrum of its own, and this spectrum says when a deep network learns what.
 
-Four worlds of items, shown one-hot and known by the similarity of their features: clusters, a tree, a ring and a grid.
-Their eigenvalues and vectors have formulas, checked here against the similarity matrix written down entry by entry.
-Features that are drawn at random, N of them, have this spectrum only up to order N^(−1/2). They also split the levels
-that the formulas make degenerate: a pair on the ring by η√(2π/N) on average. Inside such a level the vectors of a
-sample are arbitrary and tend to nothing, and only the projector onto the level converges.
+A world is a set of items, shown one-hot and known by the similarity of their features. There are four: clusters, a
+tree, a ring and a grid. Their eigenvalues and eigenvectors have formulas, which are checked here against the similarity
+matrix written down entry by entry. N features that are drawn at random have this spectrum only up to order N^(−1/2).
+They also split levels that are degenerate in the formulas: a pair on the ring by η√(2π/N) on average. Within such a
+level the eigenvectors of a sample are arbitrary and tend to no limit; only the projector onto the level converges.
 
 A two-layer network is then trained on a sample, from small random weights. Its half-times are those of the stated
-spectrum, τ/(2s) ln(s/(λ a₀) − 1) with s = √η/P, λ = 1/P and a₀ = N_h σ²/2, in which nothing is fitted.
-Features are turned onto the P directions that they span, which changes no distance and no gradient along them.
+spectrum, τ/(2s) ln(s/(λ a₀) − 1) with s = √η/P, λ = 1/P, P items and a₀ = N_h σ²/2, in which nothing is fitted. The
+features are rotated onto the P directions that they span, which changes no distance, and no gradient along these
+directions.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from .. import inits, nets, rules, tasks
-from .._errors import BadInput
-from .._linalg import level_members
-from .._noun import positive, whole
-from .._plot import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
-from .._report import Claim, Result
-from .._setup import Setup
-from .._simulate import simulate
+import numpy as np
+from jaxtyping import Float
+
+from .. import Setup, inits, nets, rules, tasks
+from .._figures.style import new_figure
+from .._formulas.curves import half_time
+from .._foundation.checks import positive, whole
+from .._foundation.errors import BadInput
 from ..theories.aligned_modes import mode
+from ._kit import time_grids
+from ._kit.training import simulate
+from ._kit.worlds import draw_world, measured_world, similarity_of, world_named
+from .base import Claim, Result, at_least, at_most, between, ours, paper
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from xarray import Dataset
+
 
 REFERENCE = {
     "saxe2019": "“The discovery and representation of explicit structural forms”",
@@ -35,16 +46,17 @@ WORLDS = ("partition", "tree", "ring", "grid")
 
 def run(
     *,
-    numbers=(100, 1000, 10_000, 100_000),
-    draws=64,
-    hidden=64,
-    scale=1e-3,
-    until=220.0,
-    lr=0.2,
-    points=300,
-    seeds=8,
-    seed=0,
+    numbers: Sequence[int] = (100, 1000, 10_000, 100_000),
+    draws: int = 64,
+    hidden: int = 64,
+    scale: float = 1e-3,
+    until: float = 220.0,
+    lr: float = 0.2,
+    points: int = 300,
+    seeds: int = 8,
+    seed: int = 0,
 ) -> Result:
+    """`numbers` of features, each drawn `draws` times; networks are trained on the first draw of the largest number."""
     draws, hidden, seeds = whole(draws, "draws", least=2), whole(hidden, "hidden"), whole(seeds, "seeds")
     points, scale = whole(points, "points", least=2), positive(scale, "scale")
     lr, until = positive(lr, "lr"), positive(until, "until")
@@ -53,14 +65,14 @@ def run(
         raise BadInput(
             f"numbers = {tuple(numbers)}", "two numbers of features or more", "give some, such as (100, 1000)"
         )
-    stated = {name: _world(name) for name in WORLDS}
-    times = np.unique(np.round(np.linspace(0, until, points) / lr)) * lr
+    stated = {name: world_named(name) for name in WORLDS}
+    times = time_grids.even(until, points, lr)
     setups, parts = {}, []
     for name, task in stated.items():
-        samples = [[_similarity(_world(name, features=n, seed=seed + k)) for k in range(draws)] for n in numbers]
+        samples = [[similarity_of(world_named(name, features=n, seed=seed + k)) for k in range(draws)] for n in numbers]
         learned, setup = _learned(samples[-1][0], hidden, scale, lr, times, range(seed, seed + seeds))
         setups[f"{name}, sampled"] = setup
-        parts.append(_part(task, name, np.array(samples), learned))
+        parts.append(measured_world(task, name, np.array(samples), learned))
     import xarray
 
     data = xarray.concat(parts, "world").assign_coords(
@@ -69,7 +81,7 @@ def run(
     return Result(data.assign(_predictions(data, times, hidden * scale**2 / 2)), setups)
 
 
-def _predictions(data, times, start):
+def _predictions(data: Dataset, times: Float[np.ndarray, " time"], start: float) -> dict[str, Any]:
     """Strength and half-time of every level, from the stated spectrum alone."""
     count = data.sizes["item"]
     singular, variance = data.target / count, 1 / count
@@ -80,107 +92,32 @@ def _predictions(data, times, start):
     }
 
 
-def _world(name, **sample):
-    """The worlds of this experiment; with features and seed, a sample of one."""
-    settings = {
-        "partition": dict(sizes=(4, 2, 2), within=0.8, noise=0.2),
-        "tree": dict(branching=(2, 2, 2), flip=0.1),
-        "ring": dict(items=8, spread=1.0),
-        "grid": dict(rows=2, columns=4, spread=1.0),
-    }
-    return getattr(tasks, name)(**settings[name], **sample)
-
-
-def _written_down(name):
-    """The similarity of the same worlds, entry by entry from what they are and not from their spectra."""
-    if name == "partition":
-        cluster = np.repeat([0, 1, 2], [4, 2, 2])
-        return 0.8 * (cluster[:, None] == cluster) + 0.2 * np.eye(8)
-    if name == "tree":
-        parts = [np.arange(8) >> up for up in range(4)]  # which node is above a leaf, `up` levels higher
-        apart = np.sum([node[:, None] != node for node in parts], axis=0)
-        return (1 - 2 * 0.1) ** (2.0 * apart)  # `apart` edges down to each of the two
-    if name == "ring":
-        place = np.arange(8)
-        near = np.isin((place[:, None] - place) % 8, (1, 7))
-    else:
-        place = np.indices((2, 4)).reshape(2, -1)
-        near = np.abs(place[:, :, None] - place[:, None]).sum(axis=0) == 1
-    laplacian = np.diag(near.sum(axis=0)) - near
-    return np.linalg.inv(laplacian + np.eye(len(near)))
-
-
-def _similarity(task):
-    return task.y @ task.y.T
-
-
-def _learned(similarity, hidden, scale, lr, times, draws):
-    """Maps that networks learn from a sampled world, (seed, time, feature, item)."""
+def _learned(
+    similarity: Float[np.ndarray, "item item"],
+    hidden: int,
+    scale: float,
+    lr: float,
+    times: Float[np.ndarray, " time"],
+    seeds: Sequence[int],
+) -> tuple[Float[np.ndarray, "seed time feature item"], Setup]:
+    """Maps that networks learn from a sampled world."""
     values, vectors = np.linalg.eigh(similarity)
     root = vectors * np.sqrt(values) @ vectors.T
     task = tasks.from_arrays(np.eye(len(root)), root)
     net, init = nets.DeepLinear(hidden), inits.SmallRandom(scale)
     setup = Setup(task, net, init, rules.GradientDescent(lr), times=times)
-    return simulate(setup, list(draws), "map")["map"], setup
+    return simulate(setup, list(seeds), "map")["map"], setup
 
 
-def _part(task, name, samples, maps):
-    """All numbers of one world; levels are as many as items, the rest NaN."""
-    import xarray
-
-    count, vectors = task.d_in, task.vectors()
-    eigenvalues = (count * task.spectrum()) ** 2
-    members = [np.flatnonzero(row) for row in level_members(eigenvalues)]
-    level_value = np.array([eigenvalues[level[0]] for level in members])
-    sampled_values, sampled_vectors = (part[..., ::-1] for part in np.linalg.eigh(samples))
-    projectors, overlaps, split, strengths = [], [], [], []
-    for level in members:
-        basis, found = vectors[:, level], sampled_vectors[..., level]
-        cosines = np.linalg.svd(basis.T @ found, compute_uv=False)
-        projectors.append(np.sqrt(np.mean(1 - np.minimum(cosines, 1) ** 2, axis=-1)))  # |P − P'|_F / √(2m)
-        nearest = np.abs(np.einsum("im,ndim->ndm", basis, found)).mean(axis=-1)
-        overlaps.append(nearest if len(level) > 1 else np.full_like(nearest, np.nan))
-        split.append(np.ptp(sampled_values[..., level], axis=-1))
-        strengths.append(np.einsum("im,stij,jm->st", basis, maps, basis) / len(level))
-
-    def padded(per_level):
-        per_level = np.asarray(per_level, float)
-        missing = np.full((count - len(members), *per_level.shape[1:]), np.nan)
-        return np.concatenate([per_level, missing])
-
-    return xarray.Dataset(
-        {
-            "similarity": (("item", "item_"), _similarity(task)),
-            "formula_gap": ((), np.abs(_similarity(task) - _written_down(name)).max()),
-            "vectors": (("item", "mode"), vectors),
-            "eigenvalue": ("mode", eigenvalues),
-            "eigenvalue_by_hand": ("mode", np.linalg.eigvalsh(_written_down(name))[::-1]),
-            "sampled_eigenvalue": (("number", "draw", "mode"), sampled_values),
-            "level_eigenvalue": ("level", padded(level_value)),
-            "multiplicity": ("level", padded([len(level) for level in members])),
-            "projector_distance": (("level", "number", "draw"), padded(projectors)),
-            "vector_overlap": (("level", "number", "draw"), padded(overlaps)),
-            "split": (("level", "number", "draw"), padded(split)),
-            "training": (("level", "seed", "time"), padded(strengths)),
-            "target": ("level", padded(np.sqrt(level_value))),
-        }
-    )
-
-
-def _slope(errors, numbers):
+def _slope(errors: np.ndarray, numbers: np.ndarray) -> float:
     """Exponent of the mean error in the number of features, by least squares over all of them."""
     return float(np.polyfit(np.log(numbers), np.log(errors), 1)[0])
 
 
-def _half_times(data):
-    """First time at which each level passes half its target, (world, level, seed); infinite if it never does."""
-    times, curves = data.time.values, data.training.transpose("world", "level", "seed", "time").values
-    goal = 0.5 * data.target.values[:, :, None, None]
-    after = np.maximum(np.argmax(curves >= goal, axis=-1), 1)[..., None]
-    low, high = (np.take_along_axis(curves, index, axis=-1)[..., 0] for index in (after - 1, after))
-    before, after = times[after[..., 0] - 1], times[after[..., 0]]
-    found = before + (after - before) * (goal[..., 0] - low) / (high - low)
-    return np.where(np.any(curves >= goal, axis=-1), found, np.inf)
+def _half_times(data: Dataset) -> Float[np.ndarray, "world level seed"]:
+    """First time at which each level passes half of its target; infinite if it never does."""
+    curves = data.training.transpose("world", "level", "seed", "time").values
+    return half_time(data.time.values, curves, data.target.values[:, :, None])
 
 
 def claims(result: Result) -> list[Claim]:
@@ -207,96 +144,52 @@ def claims(result: Result) -> list[Claim]:
         numbers[-1] / numbers[-2]
     )
     return [
-        Claim.at_most(
+        paper(
             "Spectra have formulas: largest gap to the similarity written down entry by entry",
-            float(np.maximum(data.formula_gap.max(), np.abs(data.eigenvalue - data.eigenvalue_by_hand).max())),
-            1e-12,
-            source="paper",
+            at_most(
+                float(np.maximum(data.formula_gap.max(), np.abs(data.eigenvalue - data.eigenvalue_by_hand).max())),
+                1e-12,
+            ),
         ),
-        Claim.between(
+        ours(
             "Sampled spectra tend to the formulas as N^(−1/2): slowest order over worlds",
-            -max(spectrum_order),
-            0.4,
-            0.6,
+            between(-max(spectrum_order), 0.4, 0.6),
         ),
-        Claim.between("… and the fastest", -min(spectrum_order), 0.4, 0.6),
-        Claim.between(
+        ours("… and the fastest order over worlds", between(-min(spectrum_order), 0.4, 0.6)),
+        ours(
             "A sample splits degenerate levels: mean split of pairs on the ring / η√(2π/N), largest N",
-            float(ratio.isel(number=-1).mean()),
-            0.85,
-            1.15,
+            between(float(ratio.isel(number=-1).mean()), 0.85, 1.15),
         ),
-        Claim.between(
-            "… of the finest level of the tree, four vectors: order of the mean split in 1/N",
-            -_slope(finest.values, numbers),
-            0.4,
-            0.6,
+        ours(
+            "… and so does the finest level of the tree, of four vectors: order of the mean split in 1/N",
+            between(-_slope(finest.values, numbers), 0.4, 0.6),
         ),
-        Claim.at_most(
+        ours(
             "Projectors onto degenerate levels converge: largest mean distance at the largest N",
-            float(projector.isel(number=-1).max()),
-            0.2,
+            at_most(float(projector.isel(number=-1).max()), 0.2),
         ),
-        Claim.between(
-            "… as N^(−1/2): median order over levels, last two N", float(order_of_projector.median()), 0.4, 0.6
+        ours(
+            "… as N^(−1/2): median order over levels, last two N", between(float(order_of_projector.median()), 0.4, 0.6)
         ),
-        Claim.between(
-            "Vectors of degenerate pairs do not: mean overlap at the largest N, Gaussian features (any direction: 2/π)",
-            float(overlap.mean()),
-            0.57,
-            0.7,
+        ours(
+            "Eigenvectors of degenerate pairs do not converge: mean overlap at the largest N, Gaussian features "
+            "(2/π for any direction)",
+            between(float(overlap.mean()), 0.57, 0.7),
         ),
-        Claim.at_least(
+        paper(
             "Networks learn the levels in the order of the spectrum: share of worlds",
-            float(np.mean(ordered)),
-            1.0,
-            source="paper",
+            at_least(float(np.mean(ordered)), 1.0),
         ),
-        Claim.at_most(
+        paper(
             "… at the half-times of the stated spectrum (not fitted): largest relative gap of the median",
-            float(np.nanmax(gap)),
-            0.1,
-            source="paper",
+            at_most(float(np.nanmax(gap)), 0.1),
         ),
     ]
 
 
-def figure(result: Result):
+def figure(result: Result) -> Figure:
     data = result.data
     sheet, axes = new_figure(4, len(WORLDS), width=3.1, height=2.7)
     for column, name in enumerate(WORLDS):
-        _draw_world(axes[:, column], data.sel(world=name), name)
+        draw_world(axes[:, column], data.sel(world=name), name)
     return sheet
-
-
-def _draw_world(panels, part, name):
-    similarity, vectors, spectrum, learning = panels
-    image = similarity.imshow(part.similarity, cmap="cividis", vmin=0)
-    similarity.set(title=f"{name}: similarity", xlabel="item", ylabel="item", xticks=[], yticks=[])
-    similarity.figure.colorbar(image, ax=similarity, shrink=0.8)
-    reach = float(np.abs(part.vectors).max())
-    image = vectors.imshow(part.vectors.values.T, cmap="PuOr", vmin=-reach, vmax=reach)
-    vectors.set(title="stated vectors", xlabel="item", ylabel="mode", xticks=[], yticks=[])
-    vectors.figure.colorbar(image, ax=vectors, shrink=0.8)
-    place = np.arange(1, part.sizes["mode"] + 1)
-    spectrum.plot(place, part.eigenvalue, "_", color="0.1", ms=14, mew=1.5, label="stated", zorder=3)
-    for shift, colour, number in zip((-0.2, 0.2), COLOURS[1::-1], (0, -1), strict=True):
-        low, middle, high = np.quantile(part.sampled_eigenvalue.isel(number=number), (0.05, 0.5, 0.95), axis=0)
-        spectrum.errorbar(
-            place + shift,
-            middle,
-            [middle - low, high - middle],
-            fmt="o",
-            color=colour,
-            ms=3,
-            lw=1,
-            label=f"N = {int(part.number[number]):,}",
-        )
-    spectrum.set(title="spectrum", xlabel="mode", ylabel="eigenvalue η", ylim=(0, None), xticks=place)
-    spectrum.legend(loc="upper right", fontsize=8, title="samples: 5 to 95 %", title_fontsize=8)
-    for level in np.flatnonzero(part.target.notnull()):
-        colour = COLOURS[level % len(COLOURS)]
-        trained(learning, part.time, part.training.isel(level=level), colour=colour)
-        predicted(learning, part.time, part.theory.isel(level=level), colour=colour)
-    learning.set(title="learning, by level", xlabel=TIME, ylabel="mode strength", ylim=(0, 1.35 * part.target.max()))
-    legend_of_kinds(learning, loc="upper right", ncols=2, fontsize=8)

@@ -1,9 +1,16 @@
-"""From a ReLU network to its gated linear twin: record its gates, replay them, read them, find a few, compare."""
+"""From a ReLU network to its gated linear twin: record its gates, replay them, read them, find a few, compare.
 
+A Setup, or the recording of a probe, comes in; recordings, replays, gates that were found and comparisons leave. This
+room trains and solves by the verbs below it, and knows nothing of the probe.
+"""
+
+from .clusters import Found
 from .comparing import aligned, compare, geometry, learning_times, scaling
 from .feasible import implementable, implementable_patterns, witness
-from .finding import Found, find
-from .freezing import Frozen, elbow, freeze
+from .finding import find
+from .freezing import freeze
+from .frozen_twin import Frozen
+from .how_many import elbow
 from .reading import purity
 from .recording import patterns, record
 from .replay import Replay, replay

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
-from .. import _checks
-from .._contest import time_to
-from .._errors import BadInput, shown
-from .._linalg import FAINT, ROUNDING
-from .._noun import real_array, whole
-from .._setup import Task
-from .._trajectory import Trajectory
+from .._formulas.curves import time_to_fraction
+from .._formulas.modes import FAINT, ROUNDING
+from .._foundation import checks
+from .._foundation.checks import real_array, whole
+from .._foundation.errors import BadInput, shown
+from .._setup.trajectory import Trajectory
+from ..tasks.base import Task
 from .recording import same_samples
+
+if TYPE_CHECKING:
+    import xarray
 
 LEVELS = np.linspace(0.99, 0.01, 99)  # of the loss, at which two curves are compared for a shift
 FINER = 41  # shifts to try between those at neighbouring levels
@@ -24,10 +29,12 @@ def compare(
     reference: Trajectory,
     candidates: Mapping[str, Trajectory] | Trajectory,
     *,
-    fractions: Any = (0.5, 0.1, 0.01),
-    at: Any = None,
-) -> Any:
-    """How near candidate twins come to a network; an `xarray.Dataset` with one entry for each candidate.
+    fractions: ArrayLike = (0.5, 0.1, 0.01),
+    at: ArrayLike | None = None,
+) -> xarray.Dataset:
+    """How near twins come to a network, in a table; `fs.compare` puts theory and training side by side instead.
+
+    The table is an `xarray.Dataset` with one entry for each candidate.
 
     Args:
         reference: the network, most often a ReLU one, as recorded by `simulate` or `gates.record`.
@@ -58,12 +65,12 @@ def compare(
         _check_twin(name, twin, reference)
     times, loss = reference.times, _by_seed(reference, "loss")
     losses = [_by_seed(twin, "loss") for twin in twins.values()]
-    shifts = [shifted_distance(times, own, loss) for own in losses]
+    shifts = [shifted_distance(times, candidate_loss, loss) for candidate_loss in losses]
     when = _recorded(times, at)
-    found = xarray.Dataset(
+    table = xarray.Dataset(
         {
-            "raw": ("candidate", [largest_distance(own, loss) for own in losses]),
-            "raw_mean": ("candidate", [mean_distance(own, loss) for own in losses]),
+            "raw": ("candidate", [largest_distance(candidate_loss, loss) for candidate_loss in losses]),
+            "raw_mean": ("candidate", [mean_distance(candidate_loss, loss) for candidate_loss in losses]),
             "time_shift": ("candidate", [shift for shift, _ in shifts]),
             "raw_after_shift": ("candidate", [left for _, left in shifts]),
             "time_to": learning_times(twins, fractions).time_to,
@@ -73,18 +80,20 @@ def compare(
     )
     observed = {
         "output_gap": (_output_gap, ("outputs",)),
-        "output_mean_square": (lambda own, other, of: np.mean((own - other) ** 2, axis=(-2, -1)), ("outputs",)),
+        "output_mean_square": (_output_mean_square, ("outputs",)),
         "geometry": (_geometry_of, ("similarity", "representation")),
     }
     for name, (measure, sources) in observed.items():
         rows = [_over_time(measure, twin, reference, sources, when) for twin in twins.values()]
         if any(row is not None for row in rows):
             nothing = np.full(len(when), np.nan)
-            found[name] = (("candidate", "time"), np.stack([nothing if row is None else row for row in rows]))
-    return found
+            table[name] = (("candidate", "time"), np.stack([nothing if row is None else row for row in rows]))
+    return table
 
 
-def learning_times(trained: Mapping[str, Trajectory] | Trajectory, fractions: Any = (0.5, 0.1, 0.01)) -> Any:
+def learning_times(
+    trained: Mapping[str, Trajectory] | Trajectory, fractions: ArrayLike = (0.5, 0.1, 0.01)
+) -> xarray.Dataset:
     """When each of several networks has learned; an `xarray.Dataset` over candidates and fractions of the first loss.
 
     `time_to` is the mean over seeds, infinite if one of them never comes to the fraction; `reached` is the share of
@@ -99,8 +108,8 @@ def learning_times(trained: Mapping[str, Trajectory] | Trajectory, fractions: An
     when = [np.stack([times_to(one.times, _by_seed(one, "loss"), level) for level in levels]) for one in named.values()]
     return xarray.Dataset(
         {
-            "time_to": (("candidate", "fraction"), [found.mean(axis=1) for found in when]),
-            "reached": (("candidate", "fraction"), [np.isfinite(found).mean(axis=1) for found in when]),
+            "time_to": (("candidate", "fraction"), [time.mean(axis=1) for time in when]),
+            "reached": (("candidate", "fraction"), [np.isfinite(time).mean(axis=1) for time in when]),
         },
         coords={"candidate": list(named), "fraction": levels},
     )
@@ -108,7 +117,7 @@ def learning_times(trained: Mapping[str, Trajectory] | Trajectory, fractions: An
 
 def times_to(times: np.ndarray, losses: np.ndarray, fraction: float) -> np.ndarray:
     """When each of the curves (…, time) falls to a fraction of its start; infinite if it never does."""
-    return np.apply_along_axis(lambda loss: time_to(times, loss, fraction), -1, losses)
+    return np.apply_along_axis(lambda loss: time_to_fraction(times, loss, fraction), -1, losses)
 
 
 def largest_distance(losses: np.ndarray, others: np.ndarray) -> float:
@@ -134,7 +143,7 @@ def shifted_distance(
     curves at all levels of the loss, where the best shift of falling curves must lie, and then between neighbours.
     """
 
-    def left(shift):
+    def left(shift: float) -> float:
         moved = [np.interp(times - shift, times, loss) for loss in np.atleast_2d(losses)]
         return largest_distance(np.array(moved), np.atleast_2d(others))
 
@@ -148,20 +157,20 @@ def shifted_distance(
 
 def _gaps_in_time(times: np.ndarray, losses: np.ndarray, others: np.ndarray) -> list[float]:
     """How much later the others come to each level of the loss than the first, in the mean over seeds; and 0."""
-    own, other = (np.atleast_2d(curves).mean(axis=0) for curves in (losses, others))
-    reached = np.array([[time_to(times, curve, level) for curve in (own, other)] for level in LEVELS])
+    first, other = (np.atleast_2d(curves).mean(axis=0) for curves in (losses, others))
+    reached = np.array([[time_to_fraction(times, curve, level) for curve in (first, other)] for level in LEVELS])
     reached = reached[np.isfinite(reached).all(axis=1)]
     return np.union1d(0.0, reached[:, 1] - reached[:, 0]).tolist()
 
 
-def geometry(h: Any, other: Any, *, similarity: bool = False) -> Any:
+def geometry(h: ArrayLike, other: ArrayLike, *, similarity: bool = False) -> float | Float[np.ndarray, "*leading"]:
     """How alike two representations lay out samples: the correlation of their distances between all pairs of samples.
 
     It is Pearson's, of Euclidean distances (not squared), of activity (…, sample, unit) or, with `similarity`, of
     products hhᵀ (…, sample, sample). Turning, moving and scaling a representation leave it as it is. Leading axes are
     kept; NaN where a representation has all samples equally far apart.
     """
-    similarity = _checks.truth(similarity, "similarity")
+    similarity = checks.truth(similarity, "similarity")
     pair = [_contrasts(_products(value, name, similarity)) for name, value in (("h", h), ("other", other))]
     leading = [part.shape[:-1] for part in pair]
     if pair[0].shape[-1] != pair[1].shape[-1] or (all(leading) and leading[0] != leading[1]):
@@ -171,8 +180,8 @@ def geometry(h: Any, other: Any, *, similarity: bool = False) -> Any:
             "the same samples, and leading axes, in both",
             "compare them on one task",
         )
-    found = np.sum(pair[0] * pair[1], axis=-1)
-    return float(found) if found.ndim == 0 else found
+    correlation = np.sum(pair[0] * pair[1], axis=-1)
+    return float(correlation) if correlation.ndim == 0 else correlation
 
 
 def _contrasts(products: np.ndarray) -> np.ndarray:
@@ -186,7 +195,7 @@ def _contrasts(products: np.ndarray) -> np.ndarray:
     return np.where(differ, centred / np.where(differ, spread, 1), np.nan)
 
 
-def scaling(h: Any, dimensions: int = 2, *, similarity: bool = False) -> np.ndarray:
+def scaling(h: ArrayLike, dimensions: int = 2, *, similarity: bool = False) -> np.ndarray:
     """Classical multidimensional scaling: points (…, sample, dimension) whose distances are nearly those of activity.
 
     They are the leading principal components of activity (…, sample, unit) or, with `similarity`, of products hhᵀ. It
@@ -194,7 +203,7 @@ def scaling(h: Any, dimensions: int = 2, *, similarity: bool = False) -> np.ndar
     start, and needs no seed. Signs are fixed: the largest entry of each dimension is positive. To compare two layouts
     lay one onto the other with `aligned`.
     """
-    products = _products(h, "h", _checks.truth(similarity, "similarity"))
+    products = _products(h, "h", checks.truth(similarity, "similarity"))
     if whole(dimensions, "dimensions") > products.shape[-1]:
         raise BadInput(
             f"dimensions = {dimensions} for {products.shape[-1]} samples",
@@ -210,29 +219,29 @@ def scaling(h: Any, dimensions: int = 2, *, similarity: bool = False) -> np.ndar
     return np.where(pivot < 0, -points, points)
 
 
-def aligned(points: Any, onto: Any, *, scale: bool = False) -> np.ndarray:
+def aligned(points: ArrayLike, onto: ArrayLike, *, scale: bool = False) -> np.ndarray:
     """Points (…, sample, dimension) moved, turned and mirrored to lie as near to others as they can (Procrustes).
 
     With `scale` they may also grow or shrink. Leading axes are kept, and those of `onto` may be fewer.
     """
-    own, other, scale = real_array(points, "points"), real_array(onto, "onto"), _checks.truth(scale, "scale")
-    if min(own.ndim, other.ndim) < 2 or own.shape[-2:] != other.shape[-2:]:
+    moved, other, scale = real_array(points, "points"), real_array(onto, "onto"), checks.truth(scale, "scale")
+    if min(moved.ndim, other.ndim) < 2 or moved.shape[-2:] != other.shape[-2:]:
         raise BadInput(
-            f"points of shape {own.shape} and onto of shape {other.shape}",
+            f"points of shape {moved.shape} and onto of shape {other.shape}",
             "as many samples and dimensions in both",
             "scale both to the same dimensions: scaling(h, dimensions)",
         )
     centre = other.mean(axis=-2, keepdims=True)
-    own, other = own - own.mean(axis=-2, keepdims=True), other - centre
-    left, values, right = np.linalg.svd(np.swapaxes(own, -1, -2) @ other, full_matrices=False)
-    turned = own @ (left @ right)
+    moved, other = moved - moved.mean(axis=-2, keepdims=True), other - centre
+    left, values, right = np.linalg.svd(np.swapaxes(moved, -1, -2) @ other, full_matrices=False)
+    rotated = moved @ (left @ right)
     if scale:
-        power = np.sum(own**2, axis=(-2, -1))
-        turned = turned * (values.sum(axis=-1) / np.where(power > 0, power, 1))[..., None, None]
-    return turned + centre
+        power = np.sum(moved**2, axis=(-2, -1))
+        rotated = rotated * (values.sum(axis=-1) / np.where(power > 0, power, 1))[..., None, None]
+    return rotated + centre
 
 
-def _products(h: Any, name: str, similarity: bool) -> np.ndarray:
+def _products(h: ArrayLike, name: str, similarity: bool) -> np.ndarray:
     """hhᵀ (…, sample, sample) of activity around its mean over samples."""
     array = real_array(h, name)
     if array.ndim < 2 or 0 in array.shape or (similarity and array.shape[-1] != array.shape[-2]):
@@ -248,22 +257,34 @@ def _products(h: Any, name: str, similarity: bool) -> np.ndarray:
     return centred @ np.swapaxes(centred, -1, -2)
 
 
-def _geometry_of(own: np.ndarray, other: np.ndarray, of: str) -> Any:
-    return geometry(own, other, similarity=of == "similarity")
+def _geometry_of(twin_value: np.ndarray, reference_value: np.ndarray, of: str) -> Any:
+    return geometry(twin_value, reference_value, similarity=of == "similarity")
 
 
-def _output_gap(own: np.ndarray, other: np.ndarray, of: str) -> np.ndarray:
-    size = np.linalg.norm(other, axis=(-2, -1))
-    return np.where(size > 0, np.linalg.norm(own - other, axis=(-2, -1)) / np.where(size > 0, size, 1), np.nan)
+def _output_gap(twin_value: np.ndarray, reference_value: np.ndarray, of: str) -> np.ndarray:
+    size = np.linalg.norm(reference_value, axis=(-2, -1))
+    return np.where(
+        size > 0, np.linalg.norm(twin_value - reference_value, axis=(-2, -1)) / np.where(size > 0, size, 1), np.nan
+    )
 
 
-def _over_time(measure, twin: Trajectory, reference: Trajectory, sources: tuple[str, ...], when) -> np.ndarray | None:
+def _output_mean_square(twin_value: np.ndarray, reference_value: np.ndarray, of: str) -> np.ndarray:
+    return np.mean((twin_value - reference_value) ** 2, axis=(-2, -1))
+
+
+def _over_time(
+    measure: Callable[[np.ndarray, np.ndarray, str], Any],
+    twin: Trajectory,
+    reference: Trajectory,
+    sources: tuple[str, ...],
+    when: np.ndarray,
+) -> np.ndarray | None:
     """A measure of the first of the sources that both have recorded, averaged over seeds, (time,)."""
     shared = [name for name in sources if name in twin and name in reference]
     if not shared:
         return None
-    own, other = _by_seed(twin, shared[0]), _by_seed(reference, shared[0])
-    return np.array([np.mean(measure(own[:, k], other[:, k], shared[0])) for k in when])
+    twin_value, reference_value = _by_seed(twin, shared[0]), _by_seed(reference, shared[0])
+    return np.array([np.mean(measure(twin_value[:, k], reference_value[:, k], shared[0])) for k in when])
 
 
 def _by_seed(trajectory: Trajectory, name: str) -> np.ndarray:
@@ -272,7 +293,7 @@ def _by_seed(trajectory: Trajectory, name: str) -> np.ndarray:
     return value if "seed" in trajectory.axes[name] else value[None]
 
 
-def _recorded(times: np.ndarray, at: Any) -> np.ndarray:
+def _recorded(times: np.ndarray, at: ArrayLike | None) -> np.ndarray:
     """The indices of recorded times nearest to those asked for."""
     if at is None:
         return np.arange(len(times))
@@ -282,7 +303,7 @@ def _recorded(times: np.ndarray, at: Any) -> np.ndarray:
     return np.unique(np.abs(times - wanted[:, None]).argmin(axis=1))
 
 
-def _named(trained: Any, argument: str) -> dict[str, Trajectory]:
+def _named(trained: object, argument: str) -> dict[str, Trajectory]:
     """Trajectories by name, each of which has a loss."""
     if not isinstance(trained, Mapping) or isinstance(trained, Trajectory) or not trained:
         raise BadInput(

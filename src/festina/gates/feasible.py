@@ -11,25 +11,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linprog, nnls
 
-from .._checks import truth
-from .._errors import BadInput, shown
-from .._noun import real_array, whole
-from .._setup import Task
+from .._foundation.checks import real_array, truth, whole
+from .._foundation.errors import BadInput, shown
+from ..tasks.base import Task
 
 CLEAR = 1e-9  # of Σ |w_i x_i|: nearer to the border than this, rounding may decide
 BALANCED = 1e-14  # of the sum of the sizes: a smaller sum is 0 up to the rounding of its terms
 SHARED = 1e-12  # of the largest share: a smaller one is 0 up to rounding
 SOLVED_EXACTLY = 24  # samples with a share; the time for exact numbers grows with the fourth power, at least
 DRAWS = 20  # times `most` random weights, to see early that there are too many patterns
-DRAWN = 2**22  # values of w·x held at once
+AT_ONCE = 2**22  # values of w·x held at once
 
 
-def implementable(pattern: Any, task: Task, *, bias: bool = False) -> bool:
+def implementable(pattern: ArrayLike, task: Task, *, bias: bool = False) -> bool:
     """Whether one unit can be on for exactly the samples that `pattern` is on for.
 
     `pattern` has one truth value, or 0 or 1, for each sample of the task. With `bias` the unit has one.
@@ -43,7 +42,7 @@ def implementable(pattern: Any, task: Task, *, bias: bool = False) -> bool:
     return witness(pattern, task, bias=bias) is not None
 
 
-def witness(pattern: Any, task: Task, *, bias: bool = False) -> np.ndarray | None:
+def witness(pattern: ArrayLike, task: Task, *, bias: bool = False) -> np.ndarray | None:
     """Weights (d_in,) of a unit that is on for exactly these samples, the bias last if it has one; None if none can.
 
     As few samples as possible lie on the border w·x = 0, and the weights are tried on all samples before they are
@@ -63,13 +62,13 @@ def implementable_patterns(task: Task, *, bias: bool = False, most: int = 100_00
     """
     (x, centre), most = _inputs(task, bias), whole(most, "most")
     _refuse_many(x - centre, most)
-    found: list[np.ndarray] = []
+    makeable: list[np.ndarray] = []
     waiting = [(np.zeros(0, bool), np.zeros(x.shape[1]))]
     while waiting:
         pattern, weights = waiting.pop()
         if len(pattern) == len(x):
-            found.append(pattern)
-            if len(found) > most:
+            makeable.append(pattern)
+            if len(makeable) > most:
                 raise _too_many(f"more than {most}", most)
             continue
         sample = x[len(pattern)]
@@ -80,32 +79,32 @@ def implementable_patterns(task: Task, *, bias: bool = False, most: int = 100_00
             extended = weights if decided else _weights(longer, x[: len(longer)], centre)
             if extended is not None:
                 waiting.append((longer, extended))
-    return np.array(found)
+    return np.array(makeable)
 
 
 def _refuse_many(x: np.ndarray, most: int) -> None:
     """Refuse at once what random weights already show to have too many patterns."""
     if len(x) <= math.log2(most):
         return
-    scaled, step = x / _power_of_two(x, axis=0), max(1, DRAWN // len(x))
-    rng, seen = np.random.default_rng(0), np.zeros(0, f"V{-(-len(x) // 8)}")
+    scaled, step = x / _power_of_two(x, axis=0), max(1, AT_ONCE // len(x))
+    rng, patterns = np.random.default_rng(0), np.zeros(0, f"V{-(-len(x) // 8)}")
     for _ in range(DRAWS):
-        steps = [min(step, most - begun) for begun in range(0, most, step)]
-        drawn = [np.packbits(rng.normal(size=(draws, x.shape[1])) @ scaled.T > 0, axis=1) for draws in steps]
-        seen = np.unique(np.concatenate([seen, np.concatenate(drawn).view(seen.dtype).ravel()]))
-        if len(seen) > most:
-            raise _too_many(f"at least {len(seen)}", most)
+        steps = [min(step, most - first) for first in range(0, most, step)]
+        tried = [np.packbits(rng.normal(size=(draws, x.shape[1])) @ scaled.T > 0, axis=1) for draws in steps]
+        patterns = np.unique(np.concatenate([patterns, np.concatenate(tried).view(patterns.dtype).ravel()]))
+        if len(patterns) > most:
+            raise _too_many(f"at least {len(patterns)}", most)
 
 
-def _too_many(seen: str, most: int) -> BadInput:
+def _too_many(count: str, most: int) -> BadInput:
     return BadInput(
-        f"a task on which one unit can make {seen} patterns",
+        f"a task on which one unit can make {count} patterns",
         f"at most {most}",
         "take fewer samples, raise most=, or ask for one pattern: gates.implementable(pattern, task)",
     )
 
 
-def _inputs(task: Any, bias: Any) -> tuple[np.ndarray, np.ndarray]:
+def _inputs(task: object, bias: object) -> tuple[np.ndarray, np.ndarray]:
     """The samples (sample, weight), with a 1 for the bias, and a centre (weight,) by which a bias lets them be moved.
 
     The centre is a median among the values themselves: moved by it, whole numbers stay whole.
@@ -121,7 +120,7 @@ def _inputs(task: Any, bias: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([x, np.ones(len(x))]), np.append(np.sort(x, axis=0)[len(x) // 2], 0.0)
 
 
-def _checked(pattern: Any, samples: int) -> np.ndarray:
+def _checked(pattern: ArrayLike, samples: int) -> np.ndarray:
     values = real_array(pattern, "pattern", ndim=1)
     if len(values) != samples:
         raise BadInput(
@@ -138,8 +137,8 @@ def _weights(pattern: np.ndarray, x: np.ndarray, centre: np.ndarray) -> np.ndarr
         return np.zeros(x.shape[1])
     balanced = False
     for inputs, back, moved in _coordinates(x, centre):
-        for found in _programs(pattern, inputs):
-            weights = back @ found
+        for solution in _programs(pattern, inputs):
+            weights = back @ solution
             for candidate in (weights, _in_whole_numbers(weights)):
                 candidate[-1] -= moved @ candidate  # w·(x - c) + b = w·x + (b - w·c)
                 if _makes(candidate, pattern, x):

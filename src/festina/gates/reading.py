@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._errors import BadInput, UnknownName
-from .._noun import positive, whole
-from .._setup import Task
-from .._trajectory import Trajectory
+from .._foundation.checks import positive, whole
+from .._foundation.errors import BadInput, UnknownName
+from .._setup.trajectory import Trajectory
+from ..tasks.base import Task
 from .recording import Recording, recording
 
-BEGUN = 0.99  # of the first loss: a network that has come to it has begun to learn
+if TYPE_CHECKING:
+    import xarray
+
+BEGINNING = 0.99  # of the first loss: a network that has come to it has begun to learn
 STATES = np.frombuffer(b"01x", np.uint8)  # off, on and split, as letters
 
 
@@ -23,7 +27,7 @@ def purity(
     small: float = 0.01,
     most_kinds: int = 250,
     task: Task | None = None,
-) -> Any:
+) -> xarray.Dataset:
     """How the weight of a ReLU network is shared among kinds of gates over time; an `xarray.Dataset`.
 
     The kind of a unit has one letter for each value of the label, in their order: 1 where it is on for all samples with
@@ -52,23 +56,23 @@ def purity(
     """
     import xarray
 
-    seen = recording(trained, task=task)
-    values, counts, sizes = _counts(seen, label)
+    network = recording(trained, task=task)
+    values, counts, sizes = _counts(network, label)
     if (small := positive(small, "small", zero=True)) >= 1:
         raise BadInput(f"small = {small:g}", "a share of the largest unit, below 1", "give small=0.01")
     whole_on, most = counts == sizes, whole(most_kinds, "most_kinds")
     split, ones = (~whole_on & (counts > 0)).any(axis=-1), whole_on.sum(axis=-1)
-    weights = np.concatenate([_weight(seen.of_layer(layer).size) for layer in seen.layers], axis=-1)
+    weights = np.concatenate([_weight(network.of_layer(layer).size) for layer in network.layers], axis=-1)
     kind, kinds = _fewer(*_words(np.where(whole_on, 1, np.where(counts == 0, 0, 2))), weights, most)
     vote, votes = _fewer(*_words(np.where(2 * counts > sizes, 1, 0)), weights, most)
-    begun, start = _beginning(seen)
+    has_begun, start = _beginning(network)
     all_on, dead = whole_on.all(axis=-1), (counts == 0).all(axis=-1)
-    found: dict[str, list[np.ndarray]] = {}
-    for layer in seen.layers:
-        of, own = seen.layer == layer, seen.of_layer(layer)
-        weight = _weight(own.size)
-        strong = own.size > small * own.size.max(axis=-1, keepdims=True)
-        first, large = _at(own.packed, start), _at(strong & all_on[..., of], start)
+    columns: dict[str, list[np.ndarray]] = {}
+    for layer in network.layers:
+        of, units = network.layer == layer, network.of_layer(layer)
+        weight = _weight(units.size)
+        strong = units.size > small * units.size.max(axis=-1, keepdims=True)
+        first, large = _at(units.packed, start), _at(strong & all_on[..., of], start)
         began = (weight * large).sum(axis=-1)
         kept = (weight * (large & all_on[..., of])).sum(axis=-1)
         parts = {
@@ -80,34 +84,38 @@ def purity(
             "on_for": _shared(weight * ~split[..., of], ones[..., of], len(values) + 1),
             "majority": _shared(weight, vote[..., of], len(votes)),
             "strong": strong.sum(axis=-1),
-            "distinct": _each(lambda packed, kept: len(set(map(bytes, packed[kept]))), own.packed, strong),
-            "never_growing": (own.size.max(axis=1) <= small * own.size[:, -1].max(axis=-1, keepdims=True)).mean(-1),
-            "switched": begun * (weight * _differ(own.packed, first)).sum(axis=-1),
-            "began_all_on": np.where(begun, began, np.nan),
-            "kept_all_on": np.where(begun & (began > 0), kept / np.where(began > 0, began, 1), np.nan),
+            "distinct": _each(lambda packed, kept: len(set(map(bytes, packed[kept]))), units.packed, strong),
+            "never_growing": (units.size.max(axis=1) <= small * units.size[:, -1].max(axis=-1, keepdims=True)).mean(-1),
+            "switched": has_begun * (weight * _differ(units.packed, first)).sum(axis=-1),
+            "began_all_on": np.where(has_begun, began, np.nan),
+            "kept_all_on": np.where(has_begun & (began > 0), kept / np.where(began > 0, began, 1), np.nan),
         }
         for name, part in parts.items():
-            found.setdefault(name, []).append(part)
+            columns.setdefault(name, []).append(part)
     last = {"share": ("kind",), "on_for": ("values_on",), "majority": ("vote",)}
-    axes = {name: ("seed", "layer", "time", *last.get(name, ())) for name in found} | {
+    axes = {name: ("seed", "layer", "time", *last.get(name, ())) for name in columns} | {
         "never_growing": ("seed", "layer")
     }
     return xarray.Dataset(
-        {name: (axes[name], np.stack(parts, axis=1)) for name, parts in found.items()},
+        {name: (axes[name], np.stack(parts, axis=1)) for name, parts in columns.items()},
         coords={
-            "seed": seen.seeds, "layer": list(seen.layers), "time": seen.times, "kind": kinds, "vote": votes,
+            "seed": network.seeds,
+            "layer": list(network.layers),
+            "time": network.times,
+            "kind": kinds,
+            "vote": votes,
             "values_on": np.arange(len(values) + 1),
         },
         attrs={"label": label, "small": small},
-    )  # fmt: skip
+    )
 
 
-def _counts(seen: Recording, label: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _counts(network: Recording, label: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The values of a label, for how many samples of each a unit is on (seed, time, unit, value), and how many it has.
 
     Bits are counted as they are packed: unpacked, those of many samples would not fit into memory.
     """
-    labels = seen.task.labels or {}
+    labels = network.task.labels or {}
     if not labels:
         raise BadInput(
             "gates recorded on samples without labels",
@@ -119,10 +127,10 @@ def _counts(seen: Recording, label: str) -> tuple[np.ndarray, np.ndarray, np.nda
     values, which = np.unique(np.asarray(labels[label]), return_inverse=True)
     masks = np.packbits(which == np.arange(len(values))[:, None], axis=-1)
 
-    def on(packed):
+    def on(packed: np.ndarray) -> np.ndarray:
         return np.stack([np.bitwise_count(packed & mask).sum(axis=-1, dtype=np.int64) for mask in masks], axis=-1)
 
-    return values, _each(on, seen.packed), np.bincount(which)
+    return values, _each(on, network.packed), np.bincount(which)
 
 
 def _words(states: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -131,7 +139,7 @@ def _words(states: np.ndarray) -> tuple[np.ndarray, list[str]]:
     raw, number = np.unique(letters.view(f"S{letters.shape[-1]}")[..., 0], return_inverse=True)
     words = [word.decode() for word in raw]
 
-    def rank(k):
+    def rank(k: int) -> tuple[bool, int, int, str]:
         word = words[k]
         return set(word) == {"0"}, word.count("x"), -word.count("1"), word.translate(str.maketrans("1x0", "abc"))
 
@@ -163,10 +171,10 @@ def _shared(weight: np.ndarray, number: np.ndarray, count: int) -> np.ndarray:
     return np.bincount(cells.ravel(), weight.ravel(), count * len(rows)).reshape(*weight.shape[:-1], count)
 
 
-def _beginning(seen: Recording) -> tuple[np.ndarray, np.ndarray]:
+def _beginning(network: Recording) -> tuple[np.ndarray, np.ndarray]:
     """(seed, time): from when on learning has begun; and the index of that time, (seed,)."""
-    begun = np.logical_or.accumulate(seen.after_start(BEGUN), axis=1)
-    return begun, np.argmax(begun, axis=1)
+    has_begun = np.logical_or.accumulate(network.after_start(BEGINNING), axis=1)
+    return has_begun, np.argmax(has_begun, axis=1)
 
 
 def _at(array: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -179,6 +187,6 @@ def _differ(packed: np.ndarray, first: np.ndarray) -> np.ndarray:
     return np.stack([np.any(now != first[:, 0], axis=-1) for now in np.moveaxis(packed, 1, 0)], axis=1)
 
 
-def _each(function: Any, *arrays: np.ndarray) -> np.ndarray:
+def _each(function: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
     """A function of what arrays (seed, time, …) hold at each seed and time."""
     return np.array([[function(*at) for at in zip(*seed, strict=True)] for seed in zip(*arrays, strict=True)])

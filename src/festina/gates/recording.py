@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
-from .. import _checks
-from .._errors import BadInput, shown
-from .._noun import whole
-from .._setup import Setup, Task, TaskSequence
-from .._simulate import simulate
-from .._spec import from_spec
-from .._trajectory import Trajectory
+from .._foundation import checks
+from .._foundation.checks import whole
+from .._foundation.errors import BadInput, shown
+from .._setup.setup import Setup
+from .._setup.spec import from_spec
+from .._setup.trajectory import Trajectory
+from .._training.simulate import simulate
+from ..tasks.base import Task, TaskSequence
 
 PROBED = ("gates", "unit_size", "loss", "outputs")  # by a probe as by `simulate`, but for the axis of seeds
 
@@ -26,17 +27,18 @@ def record(
     observe: str | Iterable[str] | None = None,
     *,
     progress: bool | None = None,
+    interrupt: Literal["keep", "raise"] = "keep",
 ) -> Trajectory:
     """Train a ReLU or leaky-ReLU net and record which units are on, how large they are, and the loss.
 
-    It is `simulate(setup, seeds, ["gates", …])`. `times` replaces those of the setup; `observe` names what else to
-    record. `trajectory["gates"]` holds one bit for each sample of each hidden unit, packed into bytes: axes
-    (seed, time, unit, byte); `patterns(trajectory)` unpacks them.
+    It is `simulate(setup, seeds, ["gates", …])`, with the same `progress` and `interrupt`. `times` replaces those of
+    the setup; `observe` names what else to record. `trajectory["gates"]` holds one bit for each sample of each hidden
+    unit, packed into bytes: axes (seed, time, unit, byte); `patterns(trajectory)` unpacks them.
     """
-    _checks.instance(setup, "setup", Setup, "build one: festina.Setup(task, net, init, rule)")
+    checks.instance(setup, "setup", Setup, "build one: festina.Setup(task, net, init, rule)")
     chosen = setup if times is None else setup.replace(times=times)
-    others = _checks.observables(observe) or ()
-    return simulate(chosen, seeds, ("gates", *others), progress=progress)
+    others = checks.observables(observe) or ()
+    return simulate(chosen, seeds, ("gates", *others), progress=progress, interrupt=interrupt)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +97,7 @@ class Recording:
         return np.maximum(self.loss[:, 0], silent)
 
 
-def as_trained(trained: Any) -> Any:
+def as_trained(trained: object) -> Any:
     """A probe's record of gates in the form that `simulate` gives, as its only seed; anything else as it is."""
     if not _is_probed(trained):
         return trained
@@ -107,7 +109,7 @@ def as_trained(trained: Any) -> Any:
     return Trajectory(trained.times, values, axes, trained.source, trained.provenance, {"seed": [0]})
 
 
-def _is_probed(trained: Any) -> bool:
+def _is_probed(trained: object) -> TypeGuard[Trajectory]:
     return isinstance(trained, Trajectory) and "gates" in trained and "seed" not in trained.axes["gates"]
 
 
@@ -125,7 +127,7 @@ def _network(trained: Trajectory) -> Setup:
     return trained.setup
 
 
-def recording(trained: Any, *, least: int = 1, task: Task | None = None) -> Recording:
+def recording(trained: object, *, least: int = 1, task: Task | None = None) -> Recording:
     """Read a trajectory; it must have gates at `least` so many times, recorded on `task` if one is given."""
     trained = as_trained(trained)
     if not isinstance(trained, Trajectory) or "gates" not in trained:
@@ -160,7 +162,7 @@ def recording(trained: Any, *, least: int = 1, task: Task | None = None) -> Reco
     return Recording(setup, trained.times, seeds, gates, size, loss, layer, unknown)
 
 
-def same_samples(task: Any, other: Any) -> bool:
+def same_samples(task: object, other: Task) -> bool:
     """Whether two tasks show the same inputs in the same order, in float32, as most probes see them."""
     if not isinstance(task, Task) or task.x is None:
         return False
@@ -171,8 +173,8 @@ def patterns(trained: Trajectory | Recording) -> np.ndarray:
     """Which units are on, as truth values: (seed, time, unit, sample)."""
     if _is_probed(trained):  # the only question that needs no more than the gates
         return unpacked(as_trained(trained)["gates"], trained.provenance["samples"])  # pyright: ignore
-    seen = trained if isinstance(trained, Recording) else recording(trained)
-    return unpacked(seen.packed, seen.samples)
+    known = trained if isinstance(trained, Recording) else recording(trained)
+    return unpacked(known.packed, known.samples)
 
 
 def unpacked(packed: np.ndarray, samples: int) -> np.ndarray:

@@ -14,19 +14,26 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float
 
-from .. import _checks
-from .._errors import BadInput
-from .._noun import noun, whole
-from .._setup import Init, Net, Setup, Task
-from .._simulate import train
-from .._trajectory import Trajectory
-from ..inits import Given
-from ..nets.gated import Gated
+from .._foundation import checks
+from .._foundation.arrays import AnyArray, RandomKey, Weights
+from .._foundation.checks import whole
+from .._foundation.errors import BadInput
+from .._foundation.nouns import noun
+from .._setup.setup import Setup
+from .._setup.trajectory import Trajectory
+from .._training.simulate import simulate
+from ..inits.base import Init
+from ..inits.given import Given
+from ..nets.base import Net
+from ..nets.gated.net import Gated
 from ..nets.mlp import MLP
+from ..tasks.base import Task
 from ._ladder import INPUTS, OUTPUTS, open_edges
 from .recording import Recording, as_trained, recording, unpacked
 
+Rows = Float[AnyArray, "sample unit"]
 STRAYED = 0.01  # of the first loss; rounding of float32 stays below it but at the end of long plateaus
 MOST_NODES = 64  # of a twin drawn as a graph: one for every history of a unit
 
@@ -51,11 +58,11 @@ class Replay:
 
     def __post_init__(self):
         do = "use gates.replay(trained)"
-        _checks.instance(self.trajectory, "trajectory", Trajectory, do)
-        _checks.instance(self.recording, "recording", Recording, do)
+        checks.instance(self.trajectory, "trajectory", Trajectory, do)
+        checks.instance(self.recording, "recording", Recording, do)
         for name in ("errors", "loss_errors", "flipped"):
-            _checks.real_array(getattr(self, name), name, ndim=2)
-        _checks.number(self.strayed, "strayed")
+            checks.real_array(getattr(self, name), name, ndim=2)
+        checks.number(self.strayed, "strayed")
 
     @property
     def error(self) -> float:
@@ -97,30 +104,32 @@ def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | No
     probe must be of gradient descent of ½ mean |y − f|² on all its inputs, with its lr; where that is not what the loop
     did, `note` says by how much the network strays from it.
     """
-    progress = _checks.truth_or_none(progress, "progress")
+    progress = checks.truth_or_none(progress, "progress")
     trained = as_trained(trained)
-    seen = recording(trained, least=2, task=task)
-    seen.need_rule()
-    seeds = tuple(int(seed) for seed in seen.seeds)
-    both, _ = train(_beside(seen.setup), ("outputs", "gates"), seeds=seeds, progress=progress)
+    network = recording(trained, least=2, task=task)
+    network.need_rule()
+    seeds = tuple(int(seed) for seed in network.seeds)
+    both = simulate(_beside(network.setup), seeds, ("outputs", "gates"), progress=progress, interrupt="raise")
     outputs, twins = np.split(both["outputs"], 2, axis=-1)
     again, loss = (
-        0.5 * np.mean(np.sum((f - np.asarray(seen.task.y)) ** 2, axis=-1), axis=-1) for f in (outputs, twins)
+        0.5 * np.mean(np.sum((f - np.asarray(network.task.y)) ** 2, axis=-1), axis=-1) for f in (outputs, twins)
     )
-    flipped = unpacked(both["gates"] ^ seen.packed, seen.samples).mean(axis=(-2, -1))
+    flipped = unpacked(both["gates"] ^ network.packed, network.samples).mean(axis=(-2, -1))
     trajectory = Trajectory(
         both.times,
         {"loss": loss, "outputs": twins},
         {"loss": ("seed", "time"), "outputs": ("seed", "time", "sample", "feature")},
         "gates.replay",
         {"setup": trained.provenance["setup"], "note": "the twin of a ReLU network, with its gates at every step"},
-        {"seed": seen.seeds},
+        {"seed": network.seeds},
     )
     if "outputs" in trained:
         outputs = trained["outputs"]
     errors = np.abs(twins - outputs).max(axis=(-2, -1)) / np.abs(outputs).max()
-    strayed = float((np.abs(again - seen.loss) / seen.first_loss[:, None]).max())
-    return Replay(trajectory, errors, np.abs(loss - seen.loss) / seen.first_loss[:, None], flipped, seen, strayed)
+    strayed = float((np.abs(again - network.loss) / network.first_loss[:, None]).max())
+    return Replay(
+        trajectory, errors, np.abs(loss - network.loss) / network.first_loss[:, None], flipped, network, strayed
+    )
 
 
 def _beside(setup: Setup) -> Setup:
@@ -144,17 +153,17 @@ class _Beside(Net):
     def off_slope(self) -> float | None:
         return self.relu.off_slope
 
-    def shapes(self, d_in, d_out):
+    def shapes(self, d_in: int, d_out: int) -> Any:
         return (self.relu.shapes(d_in, d_out // 2),) * 2
 
-    def gates(self, weights, x):
+    def gates(self, weights: Weights, x: Rows) -> Any:
         return self.relu.gates(weights[0], x)
 
-    def apply(self, weights, x):
-        own, twin = weights
-        return jnp.concatenate([self.relu.apply(own, x), self._gated(twin, self.gates(weights, x), x)], axis=1)
+    def apply(self, weights: Weights, x: Rows) -> Any:
+        network, twin = weights
+        return jnp.concatenate([self.relu.apply(network, x), self._gated(twin, self.gates(weights, x), x)], axis=1)
 
-    def _gated(self, weights: Any, on: Any, x: Any) -> Any:
+    def _gated(self, weights: Weights, on: Bool[AnyArray, "sample unit"], x: Rows) -> Rows:
         """Layer by layer a linear network; which units are on is given, and passes no gradient on."""
         open_for = jnp.where(on, 1.0, jnp.asarray(self.off_slope, x.dtype))
         ends = np.cumsum(self.hidden)[:-1]
@@ -167,30 +176,32 @@ class _Beside(Net):
 class _Twice(Init):
     """The same weights for the network and its twin."""
 
-    init: Any
-    net: Any
-    task: Any
+    init: Init
+    net: Net
+    task: Task
 
-    def draw(self, key, net, task):
+    def draw(self, key: RandomKey, net: Net, task: Task) -> Weights:
         weights = self.init.draw(key, self.net, self.task)
         return (weights, weights)
 
 
-def scheduled_twin(seen: Recording, seed: int) -> Setup:
+def scheduled_twin(network: Recording, seed: int) -> Setup:
     """A gated net of one seed's units, those of one history as one node, with recorded gates on a schedule."""
-    if seen.setup.net.bias:
+    if network.setup.net.bias:
         raise BadInput("a twin as a graph of a network with biases", "a network without", "train MLP(…, bias=False)")
-    if whole(seed, "seed", least=0) >= len(seen.seeds):
-        raise BadInput(f"seed = {seed}", f"one of the {len(seen.seeds)} recorded, counted from 0", "give a lower one")
-    levels = [_histories(seen.of_layer(layer), layer, seed) for layer in seen.layers]
+    if whole(seed, "seed", least=0) >= len(network.seeds):
+        raise BadInput(
+            f"seed = {seed}", f"one of the {len(network.seeds)} recorded, counted from 0", "give a lower one"
+        )
+    levels = [_histories(network.of_layer(layer), layer, seed) for layer in network.layers]
     if (count := sum(map(len, levels))) > MOST_NODES:
         raise BadInput(
             f"{count} different histories of gates",
             f"at most {MOST_NODES}, for a graph of one node each",
             "use Replay.trajectory, which needs no graph, or a smaller network",
         )
-    starts = [0.0, *seen.times[1:].tolist()]  # before the first record, its gates are the best guess
-    weights = seen.setup.weights(int(seen.seeds[seed]))
+    starts = [0.0, *network.times[1:].tolist()]  # before the first record, its gates are the best guess
+    weights = network.setup.weights(int(network.seeds[seed]))
     nodes = {node.name: node for level in levels for node in level}
     edges = open_edges([{node.name: node.gates for node in level} for level in levels])
     out_of = dict.fromkeys([INPUTS], weights[0])
@@ -198,7 +209,7 @@ def scheduled_twin(seen: Recording, seed: int) -> Setup:
         out_of |= {node.name: matrix for node in level}
     everything = _Node("", slice(None), None)  # all inputs, or all outputs
 
-    def block(source, target):
+    def block(source: str, target: str) -> np.ndarray:
         rows, columns = (nodes.get(name, everything).units for name in (target, source))
         return np.asarray(out_of[source])[rows][:, columns]
 
@@ -208,7 +219,7 @@ def scheduled_twin(seen: Recording, seed: int) -> Setup:
         edges,
         node_gates={node.name: Gated.schedule(zip(starts, node.gates, strict=True)) for node in live},
     )
-    return seen.setup.replace(net=net, init=Given([block(*edge) for edge in edges]))
+    return network.setup.replace(net=net, init=Given([block(*edge) for edge in edges]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,14 +231,14 @@ class _Node:
     gates: Any
 
 
-def _histories(seen: Recording, layer: int, seed: int) -> list[_Node]:
-    packed = np.moveaxis(seen.packed[seed], 1, 0)  # (unit, time, byte)
+def _histories(units: Recording, layer: int, seed: int) -> list[_Node]:
+    packed = np.moveaxis(units.packed[seed], 1, 0)  # (unit, time, byte)
     histories, members = np.unique(packed, axis=0, return_inverse=True)
     return [
         _Node(
             f"layer {layer} history {k + 1}",
             np.flatnonzero(members.ravel() == k),
-            np.where(unpacked(history, seen.samples), 1.0, seen.setup.net.off_slope),
+            np.where(unpacked(history, units.samples), 1.0, units.setup.net.off_slope),
         )
         for k, history in enumerate(histories)
     ]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
-from .._checks import choice
+from .._foundation.arrays import AnyArray
+from .._foundation.checks import choice
 
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+ACTIVATIONS: dict[str, Callable[[Float[AnyArray, ...]], Float[AnyArray, ...]]] = {
     "linear": lambda h: h,
     # A unit at exactly 0 is off: networks of this field come from libraries in which it is, and an input of 0 with
     # biases of 0 puts every unit there. (max(h, 0) has slope ½ at 0 in JAX, and its leaky ReLU slope 1.)
@@ -26,6 +27,6 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 OFF_SLOPE = {"relu": 0.0, "leaky_relu": 0.01}  # activations that only switch: their slope where a unit is off
 
 
-def checked_activation(name: Any) -> None:
+def checked_activation(name: object) -> None:
     """Refuse what is not the name of an activation."""
     choice(name, "activation", ACTIVATIONS)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TypeAlias
 
 import jax
+from jaxtyping import Float
 
-from .._errors import BadInput
-from .._noun import noun, settle, static, whole
-from .._setup import Net
+from .._foundation.arrays import AnyArray, Weights
+from .._foundation.checks import whole
+from .._foundation.errors import BadInput
+from .._foundation.nouns import noun, settle, static
 from ._activations import ACTIVATIONS, checked_activation
 from ._weights import checked_call
+from .base import Activity, Net, Outputs, Rows, Shapes
+
+Signal: TypeAlias = Float[AnyArray, "sample channel position"]
 
 
 @noun
@@ -28,7 +33,7 @@ class Convolutional(Net):
     channels: int = static(default=20)
     convolutions: int = static(default=11)
     kernel: int = static(default=11)
-    activation: str = static(default="leaky_relu")
+    activation: str = static(default="leaky_relu")  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def __post_init__(self):
         for name, least in {"units": 1, "channels": 1, "kernel": 1, "convolutions": 2}.items():
@@ -46,34 +51,49 @@ class Convolutional(Net):
         """How many positions the convolutions leave."""
         return self.units - self.convolutions * (self.kernel - 1)
 
-    def shapes(self, d_in, d_out):
+    @classmethod
+    def example(cls) -> Convolutional:
+        return cls(12, channels=3, convolutions=3, kernel=3)
+
+    @property
+    def bias(self) -> bool:
+        return True
+
+    @property
+    def hidden(self) -> tuple[int, ...]:
+        lost = self.kernel - 1
+        inner = (self.channels * (self.units - k * lost) for k in range(1, self.convolutions))
+        return (self.units, *inner, self._last)
+
+    def shapes(self, d_in: int, d_out: int) -> Shapes:
         d_in, d_out = whole(d_in, "d_in"), whole(d_out, "d_out")
         inner = [1, *[self.channels] * (self.convolutions - 1), 1]
         kernels = [(into, out, self.kernel) for out, into in itertools.pairwise(inner)]
         layers = [(self.units, d_in), *kernels, (d_out, self._last)]
         return tuple((shape, (shape[0],)) for shape in layers)
 
-    def apply(self, weights, x):
+    def apply(self, weights: Weights, x: Rows) -> Outputs:
         weights, x = checked_call(self, weights, x)
         return self._read_out(weights, self._through(weights, x)[-1])
 
-    def representations(self, weights, x):
+    def representations(self, weights: Weights, x: Rows) -> tuple[Activity, ...]:
         weights, x = checked_call(self, weights, x)
         return tuple(h.reshape(len(h), -1) for h in self._through(weights, x))
 
-    def _through(self, weights, x) -> list[Any]:
-        """(sample, channel, position) after each layer but the last."""
+    def _through(self, weights: Weights, x: Rows) -> list[Signal]:
+        """The signal after each layer but the last."""
         act = ACTIVATIONS[self.activation]
         (matrix, bias), *kernels = weights[:-1]
-        found = [act(x @ matrix.T + bias)[:, None, :]]
+        reached: list[Signal] = [act(x @ matrix.T + bias)[:, None, :]]
         for kernel, bias in kernels:
-            found.append(act(_convolved(found[-1], kernel) + bias[:, None]))
-        return found
+            reached.append(act(_convolved(reached[-1], kernel) + bias[:, None]))
+        return reached
 
-    def _read_out(self, weights, hidden):
+    def _read_out(self, weights: Weights, hidden: Signal) -> Outputs:
         matrix, bias = weights[-1]
         return hidden.reshape(len(hidden), -1) @ matrix.T + bias
 
 
-def _convolved(h: Any, kernel: Any) -> Any:
-    return jax.lax.conv_general_dilated(h, kernel, (1,), "VALID", dimension_numbers=("NCH", "OIH", "NCH"))
+def _convolved(h: Signal, kernel: Float[AnyArray, " out in length"]) -> Signal:
+    kinds = ("NCH", "OIH", "NCH")
+    return jax.lax.conv_general_dilated(h, kernel, (1,), "VALID", dimension_numbers=kinds)  # pyright: ignore[reportArgumentType]

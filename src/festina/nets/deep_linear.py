@@ -6,9 +6,10 @@ import functools
 import itertools
 from typing import ClassVar
 
-from .._noun import noun, static
-from .._setup import Net, layer_shapes, widths
-from ._weights import checked_call
+from .._foundation.arrays import Weights
+from .._foundation.nouns import noun, settle, static
+from ._weights import checked_call, checked_weights_of_layers
+from .base import Activity, LinearMap, Net, Outputs, Rows, Shapes, layer_shapes, widths
 
 
 @noun
@@ -20,32 +21,36 @@ class DeepLinear(Net):
         3
     """
 
-    hidden: int | tuple[int, ...] = static(default=())
+    hidden: int | tuple[int, ...] = static(default=())  # pyright: ignore[reportIncompatibleMethodOverride]
     linear: ClassVar[bool] = True
 
     def __post_init__(self):
-        object.__setattr__(self, "hidden", widths(self.hidden))
+        settle(self, hidden=widths(self.hidden))
+
+    @classmethod
+    def example(cls) -> DeepLinear:
+        return cls((6, 3))
 
     @property
-    def depth(self) -> int:
-        return len(self.hidden) + 1  # pyright: ignore[reportArgumentType]
+    def is_chain(self) -> bool:
+        return True
 
     @property
-    def junctions(self):
+    def junctions(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
         return tuple(((k,), (k + 1,)) for k in range(self.depth - 1))
 
-    def shapes(self, d_in, d_out):
+    def shapes(self, d_in: int, d_out: int) -> Shapes:
         return layer_shapes(d_in, self.hidden, d_out)  # pyright: ignore[reportArgumentType]
 
-    def apply(self, weights, x):
+    def apply(self, weights: Weights, x: Rows) -> Outputs:
         weights, x = checked_call(self, weights, x)
         return functools.reduce(lambda h, w: h @ w.T, weights, x)
 
-    def representations(self, weights, x):
+    def representations(self, weights: Weights, x: Rows) -> tuple[Activity, ...]:
         weights, x = checked_call(self, weights, x)
         return tuple(itertools.accumulate(weights[:-1], lambda h, w: h @ w.T, initial=x))[1:]
 
-    def map(self, weights):
-        weights, _ = checked_call(self, weights)
+    def map(self, weights: Weights) -> LinearMap:
+        weights = checked_weights_of_layers(self, weights)
         # Multiply from the input side: the result never grows wider than the input.
         return functools.reduce(lambda product, w: w @ product, weights)

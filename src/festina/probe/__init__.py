@@ -1,6 +1,10 @@
-"""Look into your own network while your own loop trains it: distances between representations as a Trajectory."""
+"""Look into your own network while your own loop trains it, and compare it with theory.
 
-from .._random_states import random_states_kept
+Activity of layers, outputs and targets come in, from torch, JAX or arrays; a Trajectory of distances, alignment, loss
+and gates leaves, which the verbs take as they take one of `simulate`. The probe changes nothing in the user's training.
+"""
+
+from .._foundation.random_states import random_states_kept
 
 with random_states_kept():  # the first use of a probe loads JAX, perhaps in the middle of a user's loop
     from ._arrays import arrays

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from ._evaluate import library
+from ._evaluate import is_tensor, library
+
+if TYPE_CHECKING:
+    from torch import Tensor  # pyright: ignore[reportMissingImports]
+    from torch.nn import Module  # pyright: ignore[reportMissingImports]
 
 NOT_HIDDEN = {"Softmax", "Softmin", "LogSoftmax", "Softmax2d", "MultiheadAttention"}
 SHIFTS = (1.0, -2.0, 3.0)  # of what a module is given: beyond the kinks and the linear part of activations
 
 
-def is_recurrent(module: Any) -> bool:
+def is_recurrent(module: Module) -> bool:
     """RNN, LSTM, GRU and their cells, which hold their activation in themselves."""
     recurrent = library().nn.modules.rnn
     return isinstance(module, (recurrent.RNNBase, recurrent.RNNCellBase))
 
 
-def first_of(output: Any) -> Any:
+def first_of(output: object) -> object:
     """What a recurrent module gives besides its last state."""
     return output[0] if isinstance(output, tuple) else output
 
 
-def is_activation(module: Any, args: tuple[Any, ...], output: Any) -> bool:
+def is_activation(module: Module, args: tuple[object, ...], output: object) -> bool:
     """Whether a module is an activation by its class, or acts as one on what it was just given.
 
     Libraries write activations of their own; what they share is that they have neither parts nor weights and change
@@ -32,26 +37,28 @@ def is_activation(module: Any, args: tuple[Any, ...], output: Any) -> bool:
         return not NOT_HIDDEN & {kind.__name__ for kind in kinds}
     if is_recurrent(module):
         return True
-    torch = library()
     if any(module.children()) or any(True for _ in (*module.parameters(), *module.buffers())) or len(args) != 1:
         return False
     given = args[0]
-    if not all(isinstance(value, torch.Tensor) and value.is_floating_point() for value in (given, output)):
+    if not (is_tensor(given) and is_tensor(output) and given.is_floating_point() and output.is_floating_point()):
         return False
-    return given.shape == output.shape and given.numel() > 1 and _acts_by_itself(torch, module.forward, given.detach())
+    if given.shape != output.shape or given.numel() < 2:
+        return False
+    return _acts_by_itself(module.forward, given.detach())
 
 
-def _acts_by_itself(torch: Any, forward: Any, given: Any) -> bool:
+def _acts_by_itself(forward: Callable[[Tensor], Tensor], given: Tensor) -> bool:
     """Whether every number that comes out depends on the one in its place alone, and on that not as a line does."""
+    torch = library()
     try:
         here = forward(given.clone())
         shifted = [forward(given + shift) for shift in SHIFTS]
         for shift, all_shifted in zip(SHIFTS, shifted, strict=True):
-            one = given.clone().flatten()
-            one[len(one) // 2] += shift
-            wanted = here.clone().flatten()
-            wanted[len(one) // 2] = all_shifted.flatten()[len(one) // 2]
-            if not torch.allclose(forward(one.reshape(given.shape)).flatten(), wanted, equal_nan=True):
+            changed, wanted = given.clone().flatten(), here.clone().flatten()
+            middle = len(changed) // 2
+            changed[middle] += shift
+            wanted[middle] = all_shifted.flatten()[middle]
+            if not torch.allclose(forward(changed.reshape(given.shape)).flatten(), wanted, equal_nan=True):
                 return False
     except Exception:  # whatever a module raises at other numbers, it is not known to be an activation
         return False

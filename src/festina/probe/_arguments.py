@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
+from jaxtyping import Float
 
-from .._errors import BadInput
-from .._noun import real_array
+from .._foundation.checks import real_array
+from .._foundation.errors import BadInput
 
 MAIN = "logits"  # what classifiers and language models call their output among others
-
-
 DEEPEST = 32  # tuples and dicts in each other; one that holds itself has no end
 
 
-def leaves(value: Any, where: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
+def increasing(times: object) -> Float[np.ndarray, " time"]:
+    """The times of a record."""
+    checked = real_array(times, "times", ndim=1)
+    if not len(checked) or (np.diff(checked) <= 0).any():
+        raise BadInput(f"times = {checked}", "at least one time, increasing", "sort the records by time")
+    return checked
+
+
+def leaves(value: object, where: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """What tuples and dicts hold, in their order, each with the place at which it is."""
     if depth > DEEPEST:
         _refuse_endless(where)
@@ -32,11 +39,14 @@ def leaves(value: Any, where: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
 
 
 def _refuse_endless(where: str) -> NoReturn:
-    seen = f"{where.partition('[')[0] or 'inputs'} with tuples and dicts in each other without end"
-    raise BadInput(seen, f"at most {DEEPEST} in each other", "give arrays, or one tuple or dict of them")
+    raise BadInput(
+        f"{where.partition('[')[0] or 'inputs'} with tuples and dicts in each other without end",
+        f"at most {DEEPEST} in each other",
+        "give arrays, or one tuple or dict of them",
+    )
 
 
-def mapped(change: Any, value: Any, where: str) -> Any:
+def mapped(change: Callable[[Any, str], Any], value: object, where: str) -> Any:
     """The same tuples and dicts with change(leaf, place) for every leaf."""
     if where.count("[") > DEEPEST:
         _refuse_endless(where)
@@ -47,19 +57,19 @@ def mapped(change: Any, value: Any, where: str) -> Any:
     return change(value, where)
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> bool:
     """An array or tensor with at least one axis."""
     return bool(getattr(value, "shape", ()))
 
 
-def are_several(inputs: Any) -> bool:
+def are_several(inputs: object) -> bool:
     """Whether inputs are several arguments, and not one array, which may be written as a tuple of rows of numbers."""
     if isinstance(inputs, Mapping):
         return True
     return isinstance(inputs, tuple) and any(is_array(leaf) for _, leaf in leaves(inputs, ""))
 
 
-def joined(inputs: Any) -> Any:
+def joined(inputs: object) -> Any:
     """The numbers of every sample side by side, (sample, number), if inputs are several; one array stays as it is.
 
     The first array says how many samples there are. What has another first axis, such as a mask, belongs to none.
@@ -74,29 +84,29 @@ def joined(inputs: Any) -> Any:
             "give the arguments of the model: inputs={name: array}, or a tuple in their order",
         )
     samples = len(next(iter(arrays.values())))
-    own = {where: array for where, array in arrays.items() if len(array) == samples}
-    return np.concatenate([real_array(array, where).reshape(samples, -1) for where, array in own.items()], axis=1)
+    of_samples = {where: array for where, array in arrays.items() if len(array) == samples}
+    flat = [real_array(array, where).reshape(samples, -1) for where, array in of_samples.items()]
+    return np.concatenate(flat, axis=1)
 
 
-def shapes(inputs: Any) -> str:
+def shapes(inputs: object) -> str:
     """The shapes of inputs, in words."""
-    listed = list(leaves(inputs, ""))
-    if len(listed) == 1 and not listed[0][0]:
-        return str(tuple(listed[0][1].shape))
-    return ", ".join(f"{where} {tuple(part.shape)}" for where, part in listed if is_array(part))
+    parts = list(leaves(inputs, ""))
+    if len(parts) == 1 and not parts[0][0]:
+        return str(tuple(parts[0][1].shape))
+    return ", ".join(f"{where} {tuple(part.shape)}" for where, part in parts if is_array(part))
 
 
-def main_output(output: Any, is_tensor: Any, samples: int) -> tuple[str, Any] | None:
+def main_output(output: object, is_tensor: Callable[[object], bool], samples: int) -> tuple[str, Any] | None:
     """Of several outputs the one that is meant if none is named, and where it is: the logits, or the first (sample, …).
 
     An object counts as the dict of its attributes.
     """
-    if not isinstance(output, (Mapping, tuple, list)):
-        output = dict(getattr(output, "__dict__", {}))
-    output = tuple(output) if isinstance(output, list) else output
-    if isinstance(output, Mapping) and is_tensor(output.get(MAIN)):
-        return repr(MAIN), output[MAIN]
-    for where, part in leaves(output, ""):
+    parts = output if isinstance(output, (Mapping, tuple, list)) else dict(getattr(output, "__dict__", {}))
+    parts = tuple(parts) if isinstance(parts, list) else parts
+    if isinstance(parts, Mapping) and is_tensor(parts.get(MAIN)):
+        return repr(MAIN), parts[MAIN]
+    for where, part in leaves(parts, ""):
         if is_tensor(part) and is_array(part) and len(part) == samples:
             return where[1:-1], part
     return None

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
-from .._errors import BadInput
-from .._noun import real_array
-from .._points import points
-from .._trajectory import Trajectory
-from ._arguments import joined
-from ._measure import OBSERVABLES, Record, checked_names, compares_pairs
+from .._foundation.checks import real_array
+from .._foundation.errors import BadInput
+from .._setup.trajectory import Trajectory
+from ..observables.compared_points import checked_points
+from ._arguments import increasing, joined
+from ._backend import RECORDED_TIME, Backend
+from ._measure import Record, checked_names, compares_pairs, needs_outputs
+
+BACKEND = Backend("probe.arrays", RECORDED_TIME)
 
 
 def arrays(
-    times: Any,
-    hidden: Mapping[str, Any],
-    outputs: Any = None,
+    times: ArrayLike,
+    hidden: Mapping[str, ArrayLike],
+    outputs: ArrayLike | None = None,
     *,
-    inputs: Any = None,
-    targets: Any = None,
+    inputs: object = None,
+    targets: ArrayLike | None = None,
     pairs: Iterable[tuple[int, int]] | None = None,
     observe: str | Iterable[str] | None = None,
 ) -> Trajectory:
@@ -40,40 +44,38 @@ def arrays(
 
     Distances are squared and summed over units. Other tools may give the mean over units, or the root: convert them.
     """
-    times = real_array(times, "times", ndim=1)
-    if not len(times) or (np.diff(times) <= 0).any():
-        raise BadInput(f"times = {times}", "at least one time, increasing", "sort the records by time")
+    when = increasing(times)
     if not isinstance(hidden, Mapping) or not hidden:
         raise BadInput(
             f"hidden is {type(hidden).__name__}",
             "activities of each layer: {layer: (time, sample, unit)}",
             'give for example hidden={"hidden": activities}',
         )
-    seen = {str(layer): _recorded(values, f"hidden[{layer!r}]", len(times)) for layer, values in hidden.items()}
-    samples = next(iter(seen.values())).shape[1]
-    given = None if outputs is None else _recorded(outputs, "outputs", len(times))
-    for whose, values in (*seen.items(), *([] if given is None else [("outputs", given)])):
+    activity = {str(layer): _recorded(values, f"hidden[{layer!r}]", len(when)) for layer, values in hidden.items()}
+    samples = next(iter(activity.values())).shape[1]
+    given = None if outputs is None else _recorded(outputs, "outputs", len(when))
+    for whose, values in (*activity.items(), *([] if given is None else [("outputs", given)])):
         if values.shape[1] != samples:
             raise BadInput(
-                f"{values.shape[1]} samples in {whose!r}, and {samples} in {next(iter(seen))!r}",
+                f"{values.shape[1]} samples in {whose!r}, and {samples} in {next(iter(activity))!r}",
                 "activities of the same samples everywhere",
                 "record all layers at the same inputs",
             )
     names = checked_names(observe, outputs=given is not None, targets=targets is not None and given is not None)
-    known = points(
+    known = checked_points(
         None if inputs is None else joined(inputs), targets, pairs, samples=samples, paired=compares_pairs(names)
     )
-    first = {layer: values[0] for layer, values in seen.items()}
+    first = {layer: values[0] for layer, values in activity.items()}
     record = Record(known, names, first, None if given is None else given[0])
-    needed = any(OBSERVABLES[name].needs_outputs for name in names)
-    for i, time in enumerate(times):
-        now = {layer: values[i] for layer, values in seen.items()}
+    needed = needs_outputs(names)
+    for i, time in enumerate(when):
+        now = {layer: values[i] for layer, values in activity.items()}
         record.add(time, now, given[i] if needed and given is not None else None)
-    return record.trajectory("probe.arrays", {"layers": list(seen)}, ())
+    return record.trajectory(BACKEND, {"layers": list(activity)})
 
 
-def _recorded(values: Any, argument: str, times: int) -> np.ndarray:
-    """(time, sample, unit) in float64."""
+def _recorded(values: ArrayLike, argument: str, times: int) -> Float[np.ndarray, "time sample unit"]:
+    """Activity in float64, flattened for each sample."""
     array = real_array(values, argument)
     if array.ndim < 2 or len(array) != times or 0 in array.shape:
         raise BadInput(

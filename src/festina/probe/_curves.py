@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
-from .._errors import BadInput
-from .._fit_records import beyond_noise
-from .._noun import real_array
-from .._points import checked_pairs, facts_of, names_of
-from .._trajectory import Trajectory
-from .._two_point import no_angle
-from ._measure import versions
+from .._formulas.two_points.checks import no_angle
+from .._foundation.checks import real_array
+from .._foundation.errors import BadInput
+from .._setup.trajectory import Trajectory
+from ..observables.compared_points import Pairs, checked_pairs, facts_of, names_of
+from ..theories._fitting.two_point_records import beyond_noise
+from ._arguments import increasing
+from ._backend import RECORDED_TIME, Backend
+
+BACKEND = Backend("probe.curves", RECORDED_TIME)
+Curve: TypeAlias = Float[np.ndarray, "time pair"]
 
 
 def curves(
-    times: Any,
+    times: ArrayLike,
     *,
-    distance: Any,
-    output_distance: Any,
-    output_alignment: Any,
-    input_gap: Any,
-    target_gap: Any,
-    mean_gap: Any = None,
-    loss: Any = None,
+    distance: ArrayLike | Mapping[str, ArrayLike],
+    output_distance: ArrayLike,
+    output_alignment: ArrayLike,
+    input_gap: ArrayLike,
+    target_gap: ArrayLike,
+    mean_gap: ArrayLike | None = None,
+    loss: ArrayLike | None = None,
     pairs: Iterable[tuple[int, int]] | None = None,
 ) -> Trajectory:
     """A trajectory of your own curves of distances, for `fit`, `scan` and `compare`.
@@ -51,13 +57,11 @@ def curves(
     All are squared distances, summed over units. As for any two vectors, |P − w| ≤ √(PY): curves that miss
     this by more than errors of P and w of 5% of Y, or of the largest P, can do are refused.
     """
-    times = real_array(times, "times", ndim=1)
-    if not len(times) or (np.diff(times) <= 0).any():
-        raise BadInput(f"times = {times}", "at least one time, increasing", "sort the records by time")
-    P = _curve(output_distance, "output_distance", len(times))
+    when = increasing(times)
+    P = _curve(output_distance, "output_distance", len(when))
     shape = P.shape
-    w = _curve(output_alignment, "output_alignment", len(times), shape)
-    layers = _layers(distance, len(times), shape)
+    w = _curve(output_alignment, "output_alignment", len(when), shape)
+    layers = _layers(distance, len(when), shape)
     X, Y = (_gap(value, name, shape[1]) for name, value in (("input_gap", input_gap), ("target_gap", target_gap)))
     for name, values in {"output_distance": P, **{f"distance of {layer!r}": H for layer, H in layers.items()}}.items():
         _need_squares(values, name)
@@ -69,43 +73,49 @@ def curves(
     axes = {"distance": ("time", "layer", "pair"), "output_distance": ("time", "pair")}
     axes["output_alignment"] = axes["output_distance"]
     if mean_gap is not None:
-        values["mean_gap"] = _curve(mean_gap, "mean_gap", len(times), shape)
+        values["mean_gap"] = _curve(mean_gap, "mean_gap", len(when), shape)
         axes["mean_gap"] = ("time", "pair")
         _need_squares(values["mean_gap"], "mean_gap")
     if loss is not None:
         values["loss"] = real_array(loss, "loss", ndim=1)
-        if len(values["loss"]) != len(times):
+        if len(values["loss"]) != len(when):
             raise BadInput(
-                f"loss has {len(values['loss'])} values, for {len(times)} times", "one for every time", "match them"
+                f"loss has {len(values['loss'])} values, for {len(when)} times", "one for every time", "match them"
             )
         axes["loss"] = ("time",)
         _need_squares(values["loss"], "loss")
-    listed = _pairs(pairs, shape[1])
+    numbers = _pairs(pairs, shape[1])
     return Trajectory(
-        times,
+        when,
         values,
         axes,
-        "probe.curves",
-        {**facts_of(len(np.unique(listed)), listed, X, Y), "layers": list(layers), "versions": versions(())},
-        {"layer": np.array(list(layers)), "pair": names_of(listed)},
+        BACKEND.name,
+        {
+            **facts_of(len(np.unique(numbers)), numbers, X, Y),
+            "layers": list(layers),
+            "versions": BACKEND.versions,
+            **BACKEND.clock_facts(None),
+        },
+        {"layer": np.array(list(layers)), "pair": names_of(numbers)},
     )
 
 
-def _curve(values: Any, name: str, times: int, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    """(time, pair) in float64, in the shape of the others."""
+def _curve(values: object, name: str, times: int, shape: tuple[int, ...] | None = None) -> Curve:
+    """A curve of every pair in float64, in the shape of the others."""
     array = real_array(values, name, ndim=(1, 2))
+    given = array.shape
     array = array[:, None] if array.ndim == 1 else array
     if len(array) != times or not array.shape[1] or (shape is not None and array.shape != shape):
         count = "" if shape is None else f" and {shape[1]} pair{'s' * (shape[1] != 1)}"
         raise BadInput(
-            f"{name} has shape {np.shape(values)}, for {times} times{count}",
+            f"{name} has shape {given}, for {times} times{count}",
             "(time,) of one pair, or (time, pair)",
             "put time first, and give every curve at all times and for the same pairs",
         )
     return array
 
 
-def _layers(distance: Any, times: int, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+def _layers(distance: object, times: int, shape: tuple[int, ...]) -> dict[str, Curve]:
     if not isinstance(distance, Mapping):
         return {"hidden": _curve(distance, "distance", times, shape)}
     if not distance:
@@ -113,7 +123,7 @@ def _layers(distance: Any, times: int, shape: tuple[int, ...]) -> dict[str, np.n
     return {str(layer): _curve(H, f"distance[{layer!r}]", times, shape) for layer, H in distance.items()}
 
 
-def _gap(value: Any, name: str, pairs: int) -> np.ndarray:
+def _gap(value: ArrayLike, name: str, pairs: int) -> Float[np.ndarray, " pair"]:
     array = real_array(value, name, ndim=(0, 1))
     if array.ndim and len(array) != pairs:
         raise BadInput(
@@ -127,7 +137,7 @@ def _need_squares(values: np.ndarray, name: str) -> None:
         raise BadInput(f"{name} down to {values.min():g}", f"{name} >= 0", "give squared distances")
 
 
-def _need_an_angle(P: np.ndarray, w: np.ndarray, Y: np.ndarray) -> None:
+def _need_an_angle(P: Curve, w: Curve, Y: Float[np.ndarray, " pair"]) -> None:
     over = beyond_noise(P, w, Y)
     if (over <= 0).all():
         return
@@ -136,8 +146,8 @@ def _need_an_angle(P: np.ndarray, w: np.ndarray, Y: np.ndarray) -> None:
     raise no_angle(*numbers, "output_distance", "output_alignment", "target_gap", f", at record {time}")
 
 
-def _pairs(pairs: Any, count: int) -> np.ndarray:
-    listed = np.arange(2 * count).reshape(count, 2) if pairs is None else checked_pairs(pairs)
-    if len(listed) != count:
-        raise BadInput(f"{len(listed)} pairs, and curves of {count}", "one pair of samples for each", "match them")
-    return listed
+def _pairs(pairs: object, count: int) -> Pairs:
+    numbers = np.arange(2 * count).reshape(count, 2) if pairs is None else checked_pairs(pairs)
+    if len(numbers) != count:
+        raise BadInput(f"{len(numbers)} pairs, and curves of {count}", "one pair of samples for each", "match them")
+    return numbers

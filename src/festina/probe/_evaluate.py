@@ -7,21 +7,26 @@ import contextlib
 import copy
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from .. import _checks
-from .._errors import BadInput
-from .._random_states import random_states_kept
+from .._foundation import checks
+from .._foundation.errors import BadInput
+from .._foundation.random_states import random_states_kept
 from ._arguments import are_several, is_array, leaves, mapped
+
+if TYPE_CHECKING:
+    from torch import Tensor  # pyright: ignore[reportMissingImports]
+    from torch.nn import Module  # pyright: ignore[reportMissingImports]
 
 CONTAINERS = (list, dict, set, collections.OrderedDict, collections.deque, collections.defaultdict)
 PARALLEL = {"DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule"}
 
 
-def library() -> Any:
+def library() -> ModuleType:
     """torch, which is an extra of festina."""
     try:
         with random_states_kept():
@@ -32,16 +37,27 @@ def library() -> Any:
         ) from None
 
 
-def usable(model: Any) -> Any:
-    """The module behind a model, unpacked from torch.compile; refuses what cannot be seen into."""
+def is_module(value: object) -> TypeGuard[Module]:
+    return isinstance(value, library().nn.Module)
+
+
+def is_tensor(value: object) -> TypeGuard[Tensor]:
+    return isinstance(value, library().Tensor)
+
+
+def usable(model: object) -> Module:
+    """The module behind a model, unpacked from torch.compile; refuses what cannot be looked into."""
+    if is_module(model):
+        return _open_to_view(getattr(model, "_orig_mod", model))
+    raise BadInput(
+        f"model is {type(model).__name__}",
+        "a torch.nn.Module",
+        "give the module itself; for other frameworks use probe.jax or probe.arrays",
+    )
+
+
+def _open_to_view(model: Module) -> Module:
     torch = library()
-    if not isinstance(model, torch.nn.Module):
-        raise BadInput(
-            f"model is {type(model).__name__}",
-            "a torch.nn.Module",
-            "give the module itself; for other frameworks use probe.jax or probe.arrays",
-        )
-    model = getattr(model, "_orig_mod", model)
     if PARALLEL & {kind.__name__ for kind in type(model).__mro__}:
         raise BadInput(
             f"model is a {type(model).__name__}", "a model on one device", "probe the module inside: model.module"
@@ -67,7 +83,7 @@ def usable(model: Any) -> Any:
     return model
 
 
-def is_compiled(model: Any) -> bool:
+def is_compiled(model: Module) -> bool:
     """Whether torch.compile has been at the model or at a part of it."""
     return any(hasattr(module, "_orig_mod") or module._compiled_call_impl for module in model.modules())
 
@@ -75,7 +91,7 @@ def is_compiled(model: Any) -> bool:
 class _Before:
     """What a module holds before the probe runs it: buffers, tensors, containers and other attributes."""
 
-    def __init__(self, torch: Any, module: Any):
+    def __init__(self, torch: ModuleType, module: Module):
         self.torch, self.module = torch, module
         self.training = module.training
         self.attributes = dict(module.__dict__)
@@ -103,15 +119,15 @@ class _Before:
                 tensor.copy_(was)
 
 
-def _same(container: Any, was: Any) -> bool:
+def _same(container: Collection[object], was: Collection[object]) -> bool:
     """The same objects in the same order."""
-    if isinstance(was, dict):
+    if isinstance(container, dict) and isinstance(was, dict):
         return list(container) == list(was) and _same([*container.values()], [*was.values()])
-    return len(container) == len(was) and all(one is two for one, two in zip(container, was, strict=True))
+    return len(container) == len(was) and all(now is before for now, before in zip(container, was, strict=True))
 
 
 @contextlib.contextmanager
-def undisturbed(model: Any, inputs: Any) -> Iterator[None]:
+def undisturbed(model: Module, inputs: object) -> Iterator[None]:
     """Eval mode without gradients, autocast or compilation; afterwards all is as it was, random numbers included.
 
     Seen and put back: the training flag, buffers, tensors and other attributes of every submodule (containers one
@@ -147,7 +163,7 @@ def undisturbed(model: Any, inputs: Any) -> Iterator[None]:
         )
 
 
-def _uncompiled(torch: Any) -> Any:
+def _uncompiled(torch: ModuleType) -> contextlib.AbstractContextManager[object]:
     """A context in which compiled code runs as the Python that it was made from, with all its hooks."""
     if "torch._dynamo" not in sys.modules:  # loaded by the first torch.compile, and slow to load for nothing
         return contextlib.nullcontext()
@@ -161,7 +177,7 @@ def _uncompiled(torch: Any) -> Any:
         ) from None
 
 
-def taken(inputs: Any) -> Any:
+def taken(inputs: object) -> Any:
     """Copies of probe inputs as tensors; what the caller changes later is not ours. A dict gives arguments by name."""
     if not are_several(inputs):
         return tensor(inputs, "inputs")
@@ -170,10 +186,10 @@ def taken(inputs: Any) -> Any:
     )
 
 
-def tensor(values: Any, argument: str) -> Any:
+def tensor(values: object, argument: str) -> Tensor:
     """A copy of values as a tensor."""
     if isinstance(values, np.ma.MaskedArray):  # torch would drop the mask
-        values = _checks.number_array(values, argument)
+        values = checks.number_array(values, argument)
     try:
         return library().as_tensor(values).detach().clone()
     except Exception as error:  # of things that are no arrays, in whatever way
@@ -184,13 +200,12 @@ def tensor(values: Any, argument: str) -> Any:
         ) from None
 
 
-def placed(inputs: Any, model: Any) -> Any:
+def placed(inputs: object, model: Module) -> Any:
     """A fresh copy of the probe inputs on the device of the model, numbers in its precision; models may write to it."""
-    torch = library()
     first = next((value for value in model.parameters() if value.is_floating_point()), None)
 
-    def moved(part: Any, _: str) -> Any:
-        if not isinstance(part, torch.Tensor):
+    def moved(part: object, _: str) -> object:
+        if not is_tensor(part):
             return part
         if first is None:
             return part.clone()
@@ -199,14 +214,17 @@ def placed(inputs: Any, model: Any) -> Any:
     return mapped(moved, inputs, "")
 
 
-def _called(model: Any, inputs: Any) -> Any:
+def _called(model: Module, inputs: object) -> Any:
     if isinstance(inputs, dict):
         return model(**inputs)
     return model(*inputs) if isinstance(inputs, tuple) else model(inputs)
 
 
 def evaluate(
-    model: Any, inputs: Any, hooks: Iterable[tuple[Any, Callable[..., None]]], functions: Iterable[Callable] = ()
+    model: Module,
+    inputs: object,
+    hooks: Iterable[tuple[Module, Callable[..., None]]],
+    functions: Iterable[Callable[[Module, Any], object]] = (),
 ) -> tuple[Any, list[Any]]:
     """(the model's output, the values of functions(model, inputs)), with hooks for this one pass on some modules."""
     with undisturbed(model, inputs):
@@ -221,7 +239,7 @@ def evaluate(
         return output, [function(model, placed(inputs, model)) for function in functions]
 
 
-def as_array(tensor: Any) -> np.ndarray:
+def as_array(tensor: Tensor) -> np.ndarray:
     """A tensor on the host; bfloat16 and other numbers that NumPy lacks become float64."""
     here = tensor.detach().cpu()
     return here.double().numpy() if here.is_floating_point() else here.numpy()

@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-from .. import _checks
-from .._errors import BadInput, shown
-from .._noun import is_traced
+from jaxtyping import PyTree
+from numpy.typing import ArrayLike
+
+from .._foundation import checks
+from .._foundation.checks import is_traced
+from .._foundation.errors import BadInput, shown
 from ._arguments import joined
-from ._measure import OBSERVABLES, Record, flat
+from ._backend import STEPS, Backend
+from ._measure import Record, flat, needs_outputs
 from ._names import is_pattern, matching, unknown
 from ._probe import At, Probe
+
+Network: TypeAlias = Callable[[Any, Any], tuple[Any, Mapping[str, Any]]]  # (params, inputs) → outputs, activities
 
 
 class JaxProbe(Probe):
     """Looks into a JAX network while a loop trains it; made by `probe.jax`."""
 
-    source = "probe.jax"
-    libraries = ("jax",)
+    backend = Backend("probe.jax", STEPS, ("jax",))
 
     def __init__(
-        self, function: Any, layers: Any, inputs: Any, targets: Any, pairs: Any, at: Any, observe: Any, lr: Any
+        self,
+        function: Network,
+        layers: object,
+        inputs: object,
+        targets: object,
+        pairs: object,
+        at: object,
+        observe: object,
+        lr: object,
     ):
         if not callable(function):
             raise BadInput(
@@ -29,13 +42,13 @@ class JaxProbe(Probe):
                 "a function (params, inputs) -> (outputs, {layer: activity})",
                 "write one that returns the activities beside the outputs",
             )
-        known = None if targets is None else _checks.real_array(targets, "targets")
-        super().__init__(_checks.number_array(joined(inputs), "inputs"), known, pairs, at, observe, lr)
+        known = None if targets is None else checks.real_array(targets, "targets")
+        super().__init__(checks.number_array(joined(inputs), "inputs"), known, pairs, at, observe, lr)
         check_layers(layers)
         self._function, self._layers, self._inputs = function, layers, inputs
-        self._params: Any = None
+        self._params: PyTree = None
 
-    def step(self, params: Any) -> None:
+    def step(self, params: PyTree) -> None:
         """A step of training begins with these parameters; call it once more after the loop for its end."""
         self._need_open()
         if is_traced(params):
@@ -52,32 +65,31 @@ class JaxProbe(Probe):
 
     def _look(self) -> None:
         try:
-            found = self._function(self._params, self._inputs)
+            answer = self._function(self._params, self._inputs)
         except Exception as error:
             raise BadInput(
                 f"function fails on the params of step {self.steps} and the inputs: {error}",
                 "a function (params, inputs) -> (outputs, {layer: activity}), and its params",
                 "try function(params, inputs) by itself",
             ) from error
-        if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], Mapping)):
+        if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping)):
             raise BadInput(
-                f"the function gives {type(found).__name__}",
+                f"the function gives {type(answer).__name__}",
                 "(outputs, {layer: activity})",
                 "return the activities beside the outputs",
             )
-        outputs, activities = found
+        outputs, activities = answer
         samples, do = self._points.samples, "put the sample first"
         hidden = {
             label: flat(activities[name], samples, f"layer {label!r}", do)
             for label, name in chosen(self._layers, [str(name) for name in activities]).items()
         }
-        needed = any(OBSERVABLES[name].needs_outputs for name in self._names)
-        outputs = flat(outputs, samples, "the output", do) if needed else None
+        outputs = flat(outputs, samples, "the output", do) if needs_outputs(self._names) else None
         if self._record is None:
             self._record = Record(self._points, self._names, hidden, outputs)
         self._record.add(self._time, hidden, outputs)
 
-    def _facts(self) -> Mapping[str, Any]:
+    def _facts(self) -> Mapping[str, object]:
         assert self._record is not None
         return {"layers": list(self._record.units), "counted": "probe.step()"}
 
@@ -85,26 +97,26 @@ class JaxProbe(Probe):
         return "call probe.step(params) first thing in every turn of the loop"
 
 
-def check_layers(layers: Any) -> None:
+def check_layers(layers: object) -> None:
     """Refuse what can name no layers, before there are any to choose from."""
     known = layers is None or isinstance(layers, (str, Mapping))
     if not known and not all(isinstance(name, str) for name in _listed(layers)):
-        _checks.names(layers, "layers")
+        checks.names(layers, "layers")
 
 
-def _listed(layers: Any) -> tuple[Any, ...]:
+def _listed(layers: object) -> tuple[Any, ...]:
     needed = 'a name, a pattern, a list, {alias: name} or "middle"'
-    return _checks.listed(layers, "layers", needed, "give layers=None for all of them")
+    return checks.listed(layers, "layers", needed, "give layers=None for all of them")
 
 
-def chosen(layers: Any, names: list[str]) -> dict[str, str]:
+def chosen(layers: object, names: list[str]) -> dict[str, str]:
     """{label: name} of what a user says about layers that are known by name only."""
     if not names:
         raise BadInput("no layers", "activities by name", "give at least one: {layer: activity}")
     if layers is None:
         return {name: name for name in names}
     if isinstance(layers, Mapping):
-        return {str(alias): _one(name, names) for alias, name in layers.items()}
+        return {str(alias): _known(name, names) for alias, name in layers.items()}
     if layers == "middle" and "middle" not in names:
         return {names[len(names) // 2]: names[len(names) // 2]}
     if not isinstance(layers, Iterable):
@@ -113,25 +125,27 @@ def chosen(layers: Any, names: list[str]) -> dict[str, str]:
             'a name, a pattern, a list, {alias: name} or "middle"',
             f"from: {', '.join(names)}",
         )
-    listed = [layers] if isinstance(layers, str) else [str(one) for one in layers]
-    found = [name for one in listed for name in (matching(one, names) if is_pattern(one) else [_one(one, names)])]
-    if not found:
-        raise unknown(str(listed[0]) if listed else "", names, "the network", ", ".join(names))
-    return {name: name for name in found}
+    asked = [layers] if isinstance(layers, str) else [str(entry) for entry in layers]
+    picked = [
+        name for entry in asked for name in (matching(entry, names) if is_pattern(entry) else [_known(entry, names)])
+    ]
+    if not picked:
+        raise unknown(str(asked[0]) if asked else "", names, "the network", ", ".join(names))
+    return {name: name for name in picked}
 
 
-def _one(name: Any, names: list[str]) -> str:
-    if name not in names:
+def _known(name: object, names: list[str]) -> str:
+    if not isinstance(name, str) or name not in names:
         raise unknown(str(name), names, "the network", ", ".join(names))
     return name
 
 
 def jax(
-    function: Callable[[Any, Any], tuple[Any, Mapping[str, Any]]],
-    layers: Any = None,
+    function: Network,
+    layers: str | Iterable[str] | Mapping[str, str] | None = None,
     *,
-    inputs: Any,
-    targets: Any = None,
+    inputs: object,
+    targets: ArrayLike | None = None,
     pairs: Iterable[tuple[int, int]] | None = None,
     at: At = 1,
     observe: str | Iterable[str] | None = None,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._checks import listed, mapping
-from .._errors import BadInput, FestinaError, UnknownName, shown
+from .._foundation.checks import listed, mapping
+from .._foundation.errors import BadInput, FestinaError, UnknownName, shown
 from ._activations import first_of, is_activation, is_recurrent
-from ._evaluate import evaluate, library, taken, usable
+from ._evaluate import evaluate, is_module, is_tensor, taken, usable
 from ._names import is_pattern, matching, unknown, with_call
+
+if TYPE_CHECKING:
+    from torch.nn import Module  # pyright: ignore[reportMissingImports]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,10 +23,10 @@ class Target:
 
     label: str
     name: str = ""
-    module: Any = None
+    module: Module | None = None
     call: int | None = None
     function: Callable[[Any, Any], Any] | None = None
-    part: Any = None  # a function of what the module gives, where that is more than one tensor
+    part: Callable[[Any], object] | None = None  # of what the module gives, where that is more than one tensor
 
     @property
     def described(self) -> str:
@@ -36,13 +39,13 @@ class Target:
 class Call(NamedTuple):
     """One call of a module during a forward pass."""
 
-    module: Any
+    module: Module
     shape: str
     acts: bool  # as an activation does
-    output: Any  # kept for the last call only
+    output: object  # kept for the last call only
 
 
-def names_of(model: Any) -> dict[str, Any]:
+def names_of(model: Module) -> dict[str, Module]:
     """Every name of every submodule; the layer that torch.compile puts around a module has no name of its own.
 
     A model without parts is its only layer, called by its class.
@@ -54,12 +57,12 @@ def names_of(model: Any) -> dict[str, Any]:
     return named or {type(model).__name__: model}
 
 
-def traced(model: Any, inputs: Any) -> tuple[list[Call], Any]:
+def traced(model: Module, inputs: object) -> tuple[list[Call], Any]:
     """Every call of every submodule in the order in which they end, and the model's output."""
     calls: list[Call] = []
     act: dict[int, bool] = {}
 
-    def note(module: Any, args: Any, output: Any) -> None:
+    def note(module: Module, args: tuple[object, ...], output: object) -> None:
         if calls:
             calls[-1] = calls[-1]._replace(output=None)
         if id(module) not in act:
@@ -70,9 +73,9 @@ def traced(model: Any, inputs: Any) -> tuple[list[Call], Any]:
     return calls, output
 
 
-def shape_of(value: Any) -> str:
+def shape_of(value: object) -> str:
     """The shape of a tensor, or in words what else it is."""
-    if isinstance(value, library().Tensor):
+    if is_tensor(value):
         return str(tuple(value.shape))
     if isinstance(value, Mapping):
         return f"{type(value).__name__} with {', '.join(map(repr, value))}"
@@ -89,7 +92,7 @@ class Choice(NamedTuple):
     note: str
 
 
-def hidden_layers(model: Any, calls: Sequence[Call], output: Any) -> Choice:
+def hidden_layers(model: Module, calls: Sequence[Call], output: object) -> Choice:
     """The calls of activations and recurrent modules, all but one that gives the model's output.
 
     Where that leaves none, recurrent modules that give the output; without any, the calls of modules without parts
@@ -135,7 +138,7 @@ def hidden_layers(model: Any, calls: Sequence[Call], output: Any) -> Choice:
     return Choice(targets, said, note)
 
 
-def _gives(call: Call, output: Any) -> bool:
+def _gives(call: Call, output: object) -> bool:
     return call.output is output or (isinstance(call.output, tuple) and any(part is output for part in call.output))
 
 
@@ -148,70 +151,70 @@ def _counted(calls: Sequence[Call]) -> str:
 class Chooser:
     """Turns what a user says about layers into targets."""
 
-    def __init__(self, model: Any, inputs: Any):
-        self.torch, self.model, self.inputs = library(), model, inputs
+    def __init__(self, model: Module, inputs: object):
+        self.model, self.inputs = model, inputs
         self.names = names_of(model)
         self.note = self.said = ""
 
-    def choose(self, layers: Any, functions: Mapping[str, Callable] | None) -> list[Target]:
+    def choose(self, layers: object, functions: object) -> list[Target]:
         """All targets; functions alone if no layers are given beside them."""
         needed, do = "a dict {name: function (model, x) -> tensor}", "give functions={name: function}, or leave it out"
-        functions = {} if functions is None else mapping(functions, "functions", needed, do)
-        for label, function in functions.items():
-            if not callable(function) or isinstance(function, self.torch.nn.Module):
+        named = {} if functions is None else mapping(functions, "functions", needed, do)
+        for label, function in named.items():
+            if not callable(function) or is_module(function):
                 raise BadInput(
                     f"functions[{label!r}] is {type(function).__name__}",
                     "a function (model, x) -> tensor",
                     "give a function; modules go into layers",
                 )
-        found = [] if layers is None and functions else self._found(layers)
-        found += [Target(str(label), function=function) for label, function in functions.items()]
-        targets = {target.label: target for target in reversed(found)}
-        for target in found:
+        chosen = [] if layers is None and named else self._chosen(layers)
+        chosen += [Target(str(label), function=function) for label, function in named.items()]
+        targets = {target.label: target for target in reversed(chosen)}
+        for target in chosen:
             if targets[target.label] != target:
                 raise BadInput(f"two layers called {target.label!r}", "different names", "rename one of them")
-        return list({target.label: target for target in found}.values())
+        return list({target.label: target for target in chosen}.values())
 
-    def _found(self, layers: Any) -> list[Target]:
+    def _chosen(self, layers: object) -> list[Target]:
         if layers is None or (isinstance(layers, str) and layers == "middle"):
             calls, output = traced(self.model, self.inputs)
             default, self.said, self.note = hidden_layers(self.model, calls, output)
             return default if layers is None else [default[len(default) // 2]]
         if isinstance(layers, Mapping):
             return [self._aliased(str(alias), value) for alias, value in layers.items()]
-        if isinstance(layers, (str, self.torch.nn.Module)):
+        if isinstance(layers, str) or is_module(layers):
             return self._named(layers)
         if callable(layers):
             try:
-                found = [name for name, module in self.names.items() if layers(name, module)]
+                fulfilling = [name for name, module in self.names.items() if layers(name, module)]
             except Exception as error:
-                seen = f"layers = {shown(layers)} fails on the names and modules of the model: {error}"
+                failed = f"layers = {shown(layers)} fails on the names and modules of the model: {error}"
                 raise BadInput(
-                    seen, "a function (name, module) -> bool", "see the modules: probe.layers(model)"
+                    failed, "a function (name, module) -> bool", "see the modules: probe.layers(model)"
                 ) from error
-            if not found:
+            if not fulfilling:
                 raise BadInput(
                     "layers is a predicate that no module fulfils",
                     "a function (name, module) -> bool that is true of some",
                     "see the modules: probe.layers(model)",
                 )
-            return [Target(name, name, self.names[name]) for name in found]
+            return [Target(name, name, self.names[name]) for name in fulfilling]
         needed = 'a name, a pattern, a list of names, {alias: name}, a module, a predicate or "middle"'
-        names = listed(layers, "layers", needed, "see the names: probe.layers(model)")
-        return [target for one in names for target in self._named(one)]
+        entries = listed(layers, "layers", needed, "see the names: probe.layers(model)")
+        return [target for entry in entries for target in self._named(entry)]
 
-    def _named(self, which: Any) -> list[Target]:
+    def _named(self, which: object) -> list[Target]:
         """Targets of a name, a call of one, a pattern or a module."""
-        if isinstance(which, self.torch.nn.Module):
-            which = getattr(which, "_orig_mod", which)
-            names = [name for name, module in self.names.items() if module is which]
+        if is_module(which):
+            wanted = getattr(which, "_orig_mod", which)
+            names = [name for name, module in self.names.items() if module is wanted]
             if not names:
                 raise BadInput(
-                    f"layers holds a {type(which).__name__} that is no part of {type(self.model).__name__}",
+                    f"layers holds a {type(wanted).__name__} that is no part of {type(self.model).__name__}",
                     "a submodule of the model",
                     "the outputs of the whole model are recorded anyway; see probe.layers(model)",
                 )
-            return [Target(names[0], names[0], which)]
+            return [Target(names[0], names[0], wanted)]
         if not isinstance(which, str):
             raise BadInput(
                 f"layers holds {shown(which)}", "names or modules", "for calls of a module: {alias: (name, 1)}"
@@ -220,23 +223,23 @@ class Chooser:
             return [Target(which, which, self.names[which])]
         if (called := with_call(which)) and called[0] in self.names:
             return [Target(which, called[0], self.names[called[0]], called[1])]
-        found = matching(which, self.names) if is_pattern(which) else []
-        if not found:
+        fitting = matching(which, self.names) if is_pattern(which) else []
+        if not fitting:
             raise self._unknown(which)
-        return [Target(name, name, self.names[name]) for name in found]
+        return [Target(name, name, self.names[name]) for name in fitting]
 
-    def _aliased(self, alias: str, value: Any) -> Target:
+    def _aliased(self, alias: str, value: object) -> Target:
         if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], int) and value[1] >= 0:
             return dataclasses.replace(self._aliased(alias, value[0]), call=value[1])
-        if isinstance(value, (str, self.torch.nn.Module)):
-            found = self._named(value)
-            if len(found) > 1:
+        if isinstance(value, str) or is_module(value):
+            targets = self._named(value)
+            if len(targets) > 1:
                 raise BadInput(
-                    f"layers[{alias!r}] = {shown(value)} fits {len(found)} modules",
+                    f"layers[{alias!r}] = {shown(value)} fits {len(targets)} modules",
                     "one module for each alias",
-                    f"name one: {', '.join(repr(target.name) for target in found[:3])}, …",
+                    f"name one: {', '.join(repr(target.name) for target in targets[:3])}, …",
                 )
-            return dataclasses.replace(found[0], label=alias)
+            return dataclasses.replace(targets[0], label=alias)
         if callable(value):
             return Target(alias, function=value)
         raise BadInput(
@@ -263,7 +266,7 @@ class Layers(tuple):
         return "\n".join([*lines, starred] if starred else lines)
 
 
-def layers(model: Any, inputs: Any = None) -> Layers:
+def layers(model: Module, inputs: object = None) -> Layers:
     """The modules of a torch model, by the names that a probe takes.
 
     With `inputs` it runs the model once, as a probe does, and also shows the shape of every output, modules that

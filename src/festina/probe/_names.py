@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from .._errors import UnknownName
+from .._foundation.errors import UnknownName
 
 SHOWN = 12  # names in a message; networks can have thousands of modules
 
@@ -31,8 +31,8 @@ def _fits(pattern: Sequence[str], parts: Sequence[str]) -> bool:
 
 def with_call(text: str) -> tuple[str, int] | None:
     """("relu", 1) of "relu[1]": the second call of a module."""
-    found = re.fullmatch(r"(.+)\[(\d+)\]", text)
-    return (found[1], int(found[2])) if found else None
+    match = re.fullmatch(r"(.+)\[(\d+)\]", text)
+    return (match[1], int(match[2])) if match else None
 
 
 def listed(names: Sequence[str]) -> str:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Container, Iterable, Mapping
+from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
-from .._errors import BadInput, shown
-from .._noun import positive, whole
-from .._points import Points, points
-from .._trajectory import Trajectory
+from .._foundation.checks import positive, whole
+from .._foundation.errors import BadInput, shown
+from .._setup.trajectory import Trajectory
+from ..observables.compared_points import Points, checked_points
+from ._backend import Backend
 from ._measure import Record, checked_names, compares_pairs
 
 At = int | Iterable[int]
 
 
-def steps_to_record(at: Any) -> Container[int]:
+def steps_to_record(at: object) -> Container[int]:
     """Steps from 0 on: every k-th for an int k, or those listed; fractions are rounded to the nearest step."""
     if isinstance(at, (int, np.integer)) and not isinstance(at, bool):
         return range(0, sys.maxsize, whole(at, "at"))
@@ -25,16 +27,16 @@ def steps_to_record(at: Any) -> Container[int]:
         return at
     try:
         entries: Any = () if isinstance(at, (bool, str, bytes)) else tuple(at)  # pyright: ignore[reportArgumentType]
-        listed = np.rint(np.asarray(entries, dtype=float))
+        steps = np.rint(np.asarray(entries, dtype=float))
     except Exception:  # of lists that hold no numbers, in whatever way
-        listed = np.zeros(0)
-    if listed.ndim != 1 or not len(listed) or not np.isfinite(listed).all() or min(listed) < 0:
+        steps = np.zeros(0)
+    if steps.ndim != 1 or not len(steps) or not np.isfinite(steps).all() or min(steps) < 0:
         raise BadInput(
             f"at = {shown(at)}",
             "steps to record, counted from 0, or every how many",
             "give for example at=range(0, 6000, 20), at=[0, 10, 100] or at=20",
         )
-    return frozenset(int(step) for step in listed)
+    return frozenset(int(step) for step in steps)
 
 
 class Probe:
@@ -44,17 +46,21 @@ class Probe:
     holds the activities of each layer, if they were asked for; `steps` is the number of steps counted.
     """
 
-    source = "probe"
-    libraries: tuple[str, ...] = ()
+    backend: Backend
 
-    def __init__(self, inputs: Any, targets: Any, pairs: Any, at: Any, observe: Any, lr: Any):
+    def __init__(self, inputs: object, targets: object, pairs: object, at: object, observe: object, lr: object):
         self._names = checked_names(observe, outputs=True, targets=targets is not None)
-        self._points: Points = points(inputs, targets, pairs, paired=compares_pairs(self._names))
+        self._points: Points = checked_points(inputs, targets, pairs, paired=compares_pairs(self._names))
         self._due = steps_to_record(at)
         self._lr = None if lr is None else positive(lr, "lr")
         self._record: Record | None = None
         self._state = "new"
         self.steps = 0
+
+    @property
+    def source(self) -> str:
+        """What its trajectories are said to come from."""
+        return self.backend.name
 
     @property
     def _time(self) -> float:
@@ -65,10 +71,10 @@ class Probe:
         """Measure the network as it is now, as the record of step `steps`."""
         raise NotImplementedError
 
-    def _facts(self) -> Mapping[str, Any]:
+    def _facts(self) -> Mapping[str, object]:
         raise NotImplementedError
 
-    def _beside(self) -> Mapping[str, tuple[tuple[str, ...], Any]]:
+    def _beside(self) -> Mapping[str, tuple[tuple[str, ...], np.ndarray]]:
         """What was recorded of the weights: {name: (axes, values)}."""
         return {}
 
@@ -94,18 +100,19 @@ class Probe:
         self._state = "open"
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._state = "closed"
 
     @property
     def trajectory(self) -> Trajectory:
         """What has been recorded up to now."""
-        clock = {} if self._lr is None else {"lr": self._lr}
-        return self._recorded.trajectory(self.source, {**self._facts(), **clock}, self.libraries, self._beside())
+        return self._recorded.trajectory(self.backend, self._facts(), lr=self._lr, beside=self._beside())
 
     @property
     def representations(self) -> dict[str, np.ndarray]:
-        """Activities (time, sample, hidden) of every layer, for observe=["representation"]."""
+        """The activity of every layer, (time, sample, hidden), for observe=["representation"]."""
         return self._recorded.representations
 
     @property

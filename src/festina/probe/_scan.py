@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from jaxtyping import Float
 
-from .. import _two_point
-from .._checks import truth
-from .._fit import TwoPointFit, fit_all
-from .._fit_records import Entry, recorded
-from .._precision import in_double
+from .._formulas.two_points import ends
+from .._formulas.two_points.pair import Pair, Start
+from .._foundation.checks import truth
+from .._foundation.precision import in_double
+from .._setup.trajectory import Trajectory
+from .._verbs.fit.two_points import fit_all
+from ..theories._fitting.two_point_answer import TwoPointFit
+from ..theories._fitting.two_point_records import Entry, recorded
 
+if TYPE_CHECKING:
+    import xarray
+
+Curve: TypeAlias = Float[np.ndarray, " time"]
 LAST = 50  # the end of a run is the last of so many parts of it
 TRANSITION = (0.4, 0.6)  # of the way that the output goes along the target
+RATES = ("eta_h", "eta_y", "kappa")
 NUMBERS = (
-    "eta_h", "eta_y", "kappa", "eta_h_error", "eta_y_error", "kappa_error", "sse", "condition", "final_distance",
-    "measured_final_distance", "slope",
-)  # fmt: skip
+    *RATES,
+    *(f"{name}_error" for name in RATES),
+    *("sse", "condition", "final_distance", "measured_final_distance", "slope"),
+)
 
 
-def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
+def scan(trajectory: Trajectory, *, start: int = 0, free_gap: bool = False) -> xarray.Dataset:
     """Fit the two-point theory to every layer, pair and seed of a trajectory, in one call.
 
     Gives an `xarray.Dataset` with the axes (seed, layer, pair); seed only if the trajectory has it:
@@ -38,10 +48,10 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
     """
     import xarray
 
-    seen, free_gap = recorded(trajectory), truth(free_gap, "free_gap")
-    shape = seen.distance.shape[0], *seen.distance.shape[2:]
-    entries = [seen.member(*index) for index in np.ndindex(*shape)]
-    fits = fit_all(seen.times, entries, free_gap=free_gap, start=start)
+    record, free_gap = recorded(trajectory), truth(free_gap, "free_gap")
+    shape = record.distance.shape[0], *record.distance.shape[2:]
+    entries = [record.member(*index) for index in np.ndindex(*shape)]
+    fits = fit_all(record.times, entries, free_gap=free_gap, start=start)
     values = {name: np.full(shape, np.nan) for name in NUMBERS}
     values |= {"converged": np.zeros(shape, bool), "applies": np.zeros(shape, bool)}
     r2 = np.full((*shape, 3), np.nan)
@@ -61,7 +71,7 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
                 thirds[name][index[0], index[2]] = value
     dims, known = ("seed", "layer", "pair"), np.isfinite(values["sse"]) & np.isfinite(values["kappa"])
     error = np.where(known, values["sse"], np.inf)
-    names = np.array(seen.layers)
+    names = np.array(record.layers)
     best = np.where(known.any(axis=1), names[np.argmin(error, axis=1)], "")
     data = xarray.Dataset(
         {
@@ -73,9 +83,9 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
             **{name: (("seed", "pair"), value) for name, value in thirds.items()},
         },
         coords={
-            "seed": seen.seeds or [0],
+            "seed": record.seeds or [0],
             "layer": names,
-            "pair": np.array(seen.pairs),
+            "pair": np.array(record.pairs),
             "curve": ["distance", "output", "alignment"],
         },
         attrs={"theory": "TwoPoint", "fitted": "rates, per unit of the recorded times", "start": start},
@@ -84,12 +94,12 @@ def scan(trajectory: Any, *, start: int = 0, free_gap: bool = False) -> Any:
     if usable.any():
         median = np.median(np.moveaxis(error, 1, -1)[usable], axis=0)
         data.attrs["best"] = str(names[np.argmin(median)])
-    return data if seen.seeds is not None else data.isel(seed=0, drop=True)
+    return data if record.seeds is not None else data.isel(seed=0, drop=True)
 
 
 def _read(fit: TwoPointFit, entry: Entry, start: int) -> dict[str, Any]:
     """The numbers of one fit, by name."""
-    moved = np.isfinite(fit.r2).any()
+    moved = np.isfinite(np.asarray(fit.r2, float)).any()
     H, P, w = (np.asarray(curve, float)[start:] for curve in (entry.H, entry.P, entry.w))
     late = max(1, len(H) // LAST)
     return {
@@ -102,7 +112,7 @@ def _read(fit: TwoPointFit, entry: Entry, start: int) -> dict[str, Any]:
     }
 
 
-def _rates(fit: TwoPointFit, entry: Entry, distance0: Any) -> dict[str, float]:
+def _rates(fit: TwoPointFit, entry: Entry, distance0: float) -> dict[str, float]:
     """Rates, their errors, and where they lead to."""
     spread = fit.log_covariance
     with np.errstate(invalid="ignore"):  # of a fit to the last digit, variances may round below 0
@@ -116,13 +126,14 @@ def _rates(fit: TwoPointFit, entry: Entry, distance0: Any) -> dict[str, float]:
 
 
 @in_double
-def _final(fit: TwoPointFit, entry: Entry, distance0: Any) -> float:
+def _final(fit: TwoPointFit, entry: Entry, distance0: float) -> float:
     """H∞ from the fitted start."""
-    output0, alignment0 = (float(curve[0]) for curve in fit.predicted[1:])
-    return float(_two_point.final_distance(distance0, output0, alignment0, entry.X, entry.Y, fit.tau_h, fit.tau_y))
+    output0, alignment0 = (float(np.asarray(curve)[0]) for curve in fit.predicted[1:])
+    start, pair = Start(distance0, output0, alignment0), Pair(entry.X, entry.Y, fit.tau_h, fit.tau_y)
+    return float(ends.final_distance(start, pair))
 
 
-def _slope(H: Any, P: Any, w: Any, Y: float) -> float:
+def _slope(H: Curve, P: Curve, w: Curve, Y: float) -> float:
     """d ln H/d ln p between two points of the transition of p, by the straight lines between records."""
     along = (P - w) / np.sqrt(Y) if Y > 0 else np.zeros(1)
     goals = along[0] + np.array(TRANSITION) * (along[-1] - along[0])

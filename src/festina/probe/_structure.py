@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import jax
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist, squareform
 
-from .. import _two_point
-from .._checks import LARGEST
-from .._errors import BadInput
-from .._noun import real_array, whole
-from .._precision import in_double
+from .._formulas.two_points import ends
+from .._formulas.two_points.pair import Pair, Start
+from .._foundation.arrays import Number, Numbers
+from .._foundation.checks import LARGEST, real_array, whole
+from .._foundation.errors import BadInput
+from .._foundation.precision import in_double
+from .._foundation.program_memory import compiled
 
+if TYPE_CHECKING:
+    import xarray
+
+Rows: TypeAlias = Float[np.ndarray, "sample unit"]
+OfPairs: TypeAlias = Float[np.ndarray, " pair"]  # of samples i < j
 CLOSE = 1e-6  # of the squared distance: outputs in float32 miss their targets by this much
 
 
 def structure(
-    inputs: Any,
-    targets: Any,
-    hidden: Any,
-    outputs: Any,
+    inputs: ArrayLike,
+    targets: ArrayLike,
+    hidden: ArrayLike | Mapping[Hashable, ArrayLike],
+    outputs: ArrayLike,
     *,
-    tau_h: Any = None,
-    tau_y: Any = None,
-    kappa: Any = None,
-    rates: Any = None,
+    tau_h: ArrayLike | None = None,
+    tau_y: ArrayLike | None = None,
+    kappa: ArrayLike | None = None,
+    rates: object = None,
     depth: int | None = None,
-) -> Any:
+) -> xarray.Dataset:
     """What the two-point theory predicts for every pair of points, each pair by itself, from where a network is now.
 
     Gives an `xarray.Dataset` with the axes (layer, sample, sample_), of squared distances:
@@ -106,9 +114,9 @@ def structure(
             values[name][i] = squareform(value, checks=False)
     notes = []
     if conflicting.any():
-        one, two = (int(ends[np.argmax(conflicting)]) for ends in np.triu_indices(len(x), 1))
+        first, second = (int(ends[np.argmax(conflicting)]) for ends in np.triu_indices(len(x), 1))
         notes.append(
-            f"{int(conflicting.sum())} pairs of identical inputs with different targets, the first {one} and {two}"
+            f"{int(conflicting.sum())} pairs of identical inputs with different targets, the first {first} and {second}"
         )
     if blind:
         notes.append(f"{blind} pairs that a layer does not tell apart although their inputs differ")
@@ -120,7 +128,7 @@ def structure(
     )
 
 
-def _layers(hidden: Any) -> dict[Any, np.ndarray]:
+def _layers(hidden: object) -> dict[Hashable, Rows]:
     if isinstance(hidden, Mapping):
         if not hidden:
             raise BadInput("hidden = {}", "at least one layer", 'give for example hidden={"hidden": activities}')
@@ -128,28 +136,28 @@ def _layers(hidden: Any) -> dict[Any, np.ndarray]:
     return {"hidden": _rows(hidden, "hidden")}
 
 
-def _rows(values: Any, argument: str) -> np.ndarray:
-    """(sample, unit) in float64."""
+def _rows(values: object, argument: str) -> Rows:
+    """Numbers in float64, flattened for each sample."""
     array = real_array(values, argument)
     if array.ndim == 0 or 0 in array.shape:
         raise BadInput(f"{argument} = {array}", "an array (sample, …)", "give one row for every point")
     return array.reshape(len(array), -1)
 
 
-def _gaps(rows: np.ndarray) -> np.ndarray:
+def _gaps(rows: Rows) -> OfPairs:
     """|v_j − v_i|² of all pairs i < j."""
     return pdist(rows, "sqeuclidean")
 
 
-def _ratios(tau_h: Any, tau_y: Any, kappa: Any, rates: Any, count: int) -> np.ndarray:
+def _ratios(tau_h: object, tau_y: object, kappa: object, rates: Any, count: int) -> Float[np.ndarray, " layer"]:
     """κ of every layer."""
     ways = {"tau_h and tau_y": (tau_h, tau_y), "kappa": (kappa,), "rates": (rates,)}
     given = [way for way, values in ways.items() if any(value is not None for value in values)]
     if len(given) != 1 or any(value is None for value in ways[given[0]]):
-        seen = [name for name, v in zip(("tau_h", "tau_y", "kappa", "rates"), (tau_h, tau_y, kappa, rates), strict=True)
-                if v is not None]  # fmt: skip
+        arguments = {"tau_h": tau_h, "tau_y": tau_y, "kappa": kappa, "rates": rates}
         raise BadInput(
-            f"{' and '.join(seen) or 'neither tau_h and tau_y, nor kappa, nor rates'}",
+            " and ".join(name for name, value in arguments.items() if value is not None)
+            or "neither tau_h and tau_y, nor kappa, nor rates",
             "tau_h and tau_y, or kappa, or rates",
             "give kappa=1.0 for equal rates, or rates=festina.fit(…)",
         )
@@ -179,12 +187,13 @@ def _ratios(tau_h: Any, tau_y: Any, kappa: Any, rates: Any, count: int) -> np.nd
     return np.broadcast_to(more[0] / first if more else first, count).astype(float)
 
 
-def _places(names: list[Any], depth: Any) -> list[tuple[int, int]]:
+def _places(names: Sequence[Hashable], depth: object) -> list[tuple[int, int]]:
     """(number of the layer, depth) of every layer."""
     depth = whole(depth, "depth", least=2)
-    numbered = all(isinstance(name, (int, np.integer)) for name in names)
-    if numbered and all(0 <= name <= depth - 2 for name in names):
-        return [(int(name), depth) for name in names]
+    numbers = [int(name) for name in names if isinstance(name, (int, np.integer))]
+    numbered = len(numbers) == len(names)
+    if numbered and all(0 <= number <= depth - 2 for number in numbers):
+        return [(number, depth) for number in numbers]
     if numbered or len(names) != depth - 1:
         raise BadInput(
             f"depth = {depth} and the hidden layer(s) {', '.join(map(str, names))}",
@@ -195,13 +204,14 @@ def _places(names: list[Any], depth: Any) -> list[tuple[int, int]]:
 
 
 @in_double
-def _predicted(numbers, ratio):
+def _predicted(numbers: Sequence[OfPairs], ratio: float) -> tuple[Numbers, Numbers]:
     return _compiled(*numbers, ratio)
 
 
-@jax.jit
-def _compiled(H, P, w, X, Y, ratio):
-    return _two_point.final_distance(H, P, w, X, Y, 1.0, ratio), _two_point.regime(H, P, X, Y, 1.0, ratio)
+@compiled
+def _compiled(H: OfPairs, P: OfPairs, w: OfPairs, X: OfPairs, Y: OfPairs, ratio: Number) -> tuple[Numbers, Numbers]:
+    pair = Pair(X, Y, 1.0, ratio)
+    return ends.final_distance(Start(H, P, w), pair), ends.regime(H, P, pair)
 
 
-_depth_law = in_double(_two_point.depth_law)
+_depth_law = in_double(ends.depth_law)

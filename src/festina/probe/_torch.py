@@ -7,56 +7,80 @@ import importlib
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from .. import _checks
-from .._errors import BadInput, FestinaError, UnknownName, shown
-from .._spec import to_spec
-from ._arguments import is_array, joined, main_output, mapped, shapes
-from ._chain import Chain, chain_of, not_descent, setup_of
+from .._foundation.errors import BadInput, FestinaError
+from .._setup.spec import to_spec
+from ._arguments import is_array, joined, mapped, shapes
+from ._backend import STEPS, Backend
+from ._chain import Chain, ChainWeights, chain_of, not_descent, setup_of
 from ._evaluate import as_array, evaluate, is_compiled, library, taken, tensor, usable
-from ._layers import Chooser, Target, names_of, shape_of
-from ._measure import OBSERVABLES, Record, flat
+from ._layers import Chooser
+from ._measure import Record, needs_outputs
 from ._names import listed
 from ._probe import At, Probe
+from ._torch_activity import ActivityReader
+
+if TYPE_CHECKING:
+    from torch.nn import Module  # pyright: ignore[reportMissingImports]
+    from torch.optim import Optimizer  # pyright: ignore[reportMissingImports]
+
+# A name or pattern, a module, a predicate (name, module) → bool, a list, {alias: one of these}, or None.
+LayerChoice: TypeAlias = Any
 
 
 class TorchProbe(Probe):
     """Looks into a torch model while a loop trains it; made by `probe.torch`."""
 
-    source = "probe.torch"
-    libraries = ("torch",)
+    backend = Backend("probe.torch", STEPS, ("torch",))
 
     def __init__(
-        self, model: Any, layers: Any, inputs: Any, targets: Any, pairs: Any, at: Any, observe: Any,
-        functions: Any, select: Any, output: Any, lr: Any,
-    ):  # fmt: skip
+        self,
+        model: object,
+        layers: object,
+        inputs: object,
+        targets: object,
+        pairs: object,
+        at: object,
+        observe: object,
+        functions: object,
+        select: object,
+        output: object,
+        lr: object,
+    ):
         self._torch = library()
         self._model = usable(model)
-        self._compiled = is_compiled(model)
+        self._compiled = is_compiled(self._model) or self._model is not model
         self._inputs = taken(inputs)
         known = None if targets is None else as_array(tensor(targets, "targets"))
-        seen = mapped(lambda part, _: as_array(part) if is_array(part) else part, self._inputs, "")
-        super().__init__(joined(seen), known, pairs, at, observe, lr)
+        arrays = mapped(lambda part, _: as_array(part) if is_array(part) else part, self._inputs, "")
+        super().__init__(joined(arrays), known, pairs, at, observe, lr)
         self._need_a_run()
         chooser = Chooser(self._model, self._inputs)
         self._targets = chooser.choose(layers, functions)
-        self._select = self._checked_select(select)
-        needed, do = "a function of the model's output", "give output=lambda out: out[0]"
-        self._output = None if output is None else _checks.function(output, "output", needed, do)
-        self._note, self._said, self._part = chooser.note, chooser.said, ""
+        self._reader = ActivityReader(
+            self._model,
+            self._inputs,
+            self._points.samples,
+            self._targets,
+            select,
+            output,
+            needs_outputs(self._names),
+        )
+        self._note, self._said = chooser.note, chooser.said
         self._handle = None
         self._by_hand = False
         self._stepping: list[tuple[weakref.ref, str]] = []  # optimisers that have made steps
         # A rehearsal: what cannot be recorded is refused now and not after hours of training.
-        hidden, outputs = self._seen()
+        hidden, outputs = self._reader.read()
         self._record = Record(self._points, self._names, hidden, outputs)
         self._chain: Chain | str = "its gates were not asked for"
         if "gates" in self._names:
-            self._chain = chain_of(self._model, self._inputs, hidden, self._outputs)
-        self._start: list[Any] = []  # the weights of a chain before the first step
+            self._chain = chain_of(self._model, self._inputs, hidden, self._reader.outputs_of)
+        self._start: ChainWeights = []  # of a chain, before the first step
         self._sizes: list[np.ndarray] = []  # of its units, at every record
         self._other_rule = ""  # why its rule of training is not plain gradient descent
 
@@ -97,16 +121,18 @@ class TorchProbe(Probe):
         self._handle = optimizer.register_optimizer_step_pre_hook(hook)
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         super().__exit__(kind, error, trace)
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
-        # Without a counted step the state may be that after a loop that was never seen.
+        # Without a counted step, the state may be that after a loop of which no step was noticed.
         if kind is None and self.steps and self.steps in self._due:
             self._look()
 
-    def _before_step(self, optimizer: Any, *_: Any) -> None:
+    def _before_step(self, optimizer: Optimizer, *_: object) -> None:
         if isinstance(self._chain, Chain) and not self._other_rule and self._holds(optimizer):
             self._other_rule = not_descent(optimizer, self._model, self._lr)
         if not self._by_hand and self._holds(optimizer):
@@ -114,7 +140,7 @@ class TorchProbe(Probe):
                 self._stepping.append((weakref.ref(optimizer), type(optimizer).__name__))
             self._count()
 
-    def _holds(self, optimizer: Any) -> bool:
+    def _holds(self, optimizer: Optimizer) -> bool:
         """Whether an optimiser has a parameter of the model."""
         ours = {id(parameter) for parameter in self._model.parameters()}
         return any(id(parameter) in ours for group in optimizer.param_groups for parameter in group["params"])
@@ -126,128 +152,17 @@ class TorchProbe(Probe):
 
     def _look(self) -> None:
         assert self._record is not None
-        self._record.add(self._time, *self._seen())
+        self._record.add(self._time, *self._reader.read())
         if isinstance(self._chain, Chain):
             self._sizes.append(self._chain.unit_sizes())
 
-    def _beside(self) -> Mapping[str, tuple[tuple[str, ...], Any]]:
+    def _beside(self) -> Mapping[str, tuple[tuple[str, ...], np.ndarray]]:
         return {"unit_size": (("time", "unit"), np.stack(self._sizes))} if self._sizes else {}
 
-    def _seen(self) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
-        """Activities of every layer and the outputs now, as (sample, unit)."""
-        calls: dict[int, int] = {}
-        held: dict[str, np.ndarray] = {}
-        by_module: dict[int, list[Target]] = {}
-        for target in self._targets:
-            if target.module is not None:
-                by_module.setdefault(id(target.module), []).append(target)
-
-        def keep(module: Any, _: Any, output: Any) -> None:
-            call = calls.get(id(module), 0)
-            calls[id(module)] = call + 1
-            for target in by_module[id(module)]:
-                if target.call in (None, call):
-                    held[target.label] = self._numbers(target, output)
-
-        modules = {id(target.module): target.module for target in self._targets if target.module is not None}
-        functions = [target for target in self._targets if target.function is not None]
-        output, values = evaluate(
-            self._model,
-            self._inputs,
-            [(module, keep) for module in modules.values()],
-            [target.function for target in functions if target.function is not None],
-        )
-        for target in self._targets:
-            if target.module is not None:
-                self._need_one_call(target, calls.get(id(target.module), 0))
-        for target, value in zip(functions, values, strict=True):
-            held[target.label] = self._numbers(target, value)
-        needed = any(OBSERVABLES[name].needs_outputs for name in self._names)
-        return {target.label: held[target.label] for target in self._targets}, self._outputs(output) if needed else None
-
-    def _need_one_call(self, target: Target, calls: int) -> None:
-        model = type(self._model).__name__
-        now = names_of(self._model).get(target.name)
-        if not calls and now is not target.module:
-            instead = "nothing" if now is None else "another module"
-            raise BadInput(
-                f"layer {target.label!r} was replaced: {model} now has {instead} there",
-                "the modules that the model had when the probe was made",
-                "copy weights into the old module (load_state_dict), or end the probe and make a new one",
-            )
-        if not calls:
-            raise BadInput(
-                f"layer {target.label!r} is not called when {model} runs in eval mode",
-                "a module that the forward pass calls, as module(x) and not module.forward(x)",
-                "name another, or compute it: functions={name: lambda model, x: …}",
-            )
-        if target.call is None and calls > 1:
-            raise BadInput(
-                f"layer {target.label!r} is called {calls} times in one forward pass of {model}",
-                "which call is meant, counted from 0",
-                f'name it: layers="{target.name}[1]", or layers={{"{target.label}": ("{target.name}", 1)}}',
-            )
-        if target.call is not None and target.call >= calls:
-            raise BadInput(
-                f"call {target.call} of layer {target.name!r}, which {model} calls {calls} times",
-                f"a call from 0 to {calls - 1}",
-                "count calls from 0",
-            )
-
-    def _numbers(self, target: Target, output: Any) -> np.ndarray:
-        """What a layer gives, copied at once: a later in-place operation may overwrite it."""
-        pick = self._select.get(target.label, self._select.get(target.name, target.part))
-        whose = f"layer {target.label!r}"
-        if pick is not None:
-            try:
-                output = pick(output) if callable(pick) else output[pick]
-            except Exception as error:  # a function of the user's own, or an index that a tensor does not have
-                raise BadInput(
-                    f"select[{target.label!r}] = {shown(pick)} does not fit: {whose} gives {shape_of(output)}",
-                    "an index or a key of it, or a function",
-                    f"choose one that is there ({error})",
-                ) from None
-        if not isinstance(output, self._torch.Tensor):
-            raise BadInput(
-                f"{whose} gives {shape_of(output)}",
-                "one tensor (sample, …)",
-                f"say which part: select={{{target.label!r}: 0}}, a key, or a function",
-            )
-        do = f"put the sample first: select={{{target.label!r}: lambda h: h.transpose(0, 1)}}"
-        return flat(as_array(output), self._points.samples, whose, do)
-
-    def _outputs(self, output: Any) -> np.ndarray:
-        if self._output is not None:
-            try:
-                output = self._output(output)
-            except Exception as error:
-                seen = f"output = {shown(self._output)} fails on what the model gives, {shape_of(output)}: {error}"
-                raise BadInput(seen, "a function of the model's output", "give output=lambda out: out[0]") from error
-        elif not isinstance(output, self._torch.Tensor):
-            found = main_output(output, lambda part: isinstance(part, self._torch.Tensor), self._points.samples)
-            if found is not None:
-                self._part, output = found
-        if not isinstance(output, self._torch.Tensor):
-            raise BadInput(
-                f"{type(self._model).__name__} gives {shape_of(output)}",
-                "one tensor (sample, …) of outputs",
-                "say which part: output=lambda out: out[0]",
-            )
-        return flat(as_array(output), self._points.samples, "the output", "put the sample first: output=lambda out: …")
-
-    def _checked_select(self, select: Any) -> dict[str, Any]:
-        do = "give select={layer: 0}, or leave it out"
-        select = {} if select is None else _checks.mapping(select, "select", "a dict {layer: index or function}", do)
-        known = {name for target in self._targets for name in (target.label, target.name) if name}
-        for name in select:
-            if name not in known:
-                raise UnknownName.among("layer in select", name, known)
-        return select
-
-    def _facts(self) -> Mapping[str, Any]:
+    def _facts(self) -> Mapping[str, object]:
         notes = [self._note] if self._note else []
-        if self._part:
-            notes.append(f"of several outputs part {self._part} was taken: choose another with output=lambda out: …")
+        if part := self._reader.part:
+            notes.append(f"of several outputs part {part} was taken: choose another with output=lambda out: …")
         if self._compiled:
             notes.append("compiled parts were recorded from their uncompiled code")
         if len(self._stepping) > 1:
@@ -262,7 +177,7 @@ class TorchProbe(Probe):
             **({"note": "; ".join(notes)} if notes else {}),
         }
 
-    def _network(self) -> dict[str, Any]:
+    def _network(self) -> Mapping[str, object]:
         """What `festina.gates` has to know of a network: its setup, or what of it is known and what is not."""
         if isinstance(self._chain, str):
             return {"no_network": self._chain}
@@ -273,7 +188,7 @@ class TorchProbe(Probe):
         unknown = "the probe was given no lr" if self._lr is None else self._other_rule or several
         setup = setup_of(self._chain, self._points, self._start, self._record.times, None if unknown else self._lr)
         spec = functools.partial(to_spec, setup)
-        known = {"network": spec, "no_setup": unknown} if unknown else {"setup": spec}
+        known: dict[str, object] = {"network": spec, "no_setup": unknown} if unknown else {"setup": spec}
         return known if self._chain.after else {**known, "before_activations": True}
 
     def __repr__(self) -> str:
@@ -284,11 +199,11 @@ class TorchProbe(Probe):
 
 
 def torch(
-    model: Any,
-    layers: Any = None,
+    model: Module,
+    layers: LayerChoice = None,
     *,
-    inputs: Any,
-    targets: Any = None,
+    inputs: object,
+    targets: object = None,
     pairs: Iterable[tuple[int, int]] | None = None,
     at: At = 1,
     observe: str | Iterable[str] | None = None,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
-from .._checks import positive, real_array, truth
-from .._errors import BadInput
+from .._foundation.checks import positive, real_array, truth
+from .._foundation.errors import BadInput
 
 
-def weighted(distances: Any, *, scale: float | None = 1.0, normalised: bool = False) -> np.ndarray:
+def weighted(
+    distances: ArrayLike, *, scale: float | None = 1.0, normalised: bool = False
+) -> Float[np.ndarray, "row row"]:
     """Squared distances between many points, each a sum over all pairs of points that are near its own two.
 
         Ĥ_ij = Σ_kl W_ik W_jl H_kl,      W_ij = exp(−H_ij/scale)                          [vanrossem2024, eq. 50]
@@ -39,6 +41,6 @@ def weighted(distances: Any, *, scale: float | None = 1.0, normalised: bool = Fa
     if not normalised:
         return weights @ H @ weights.T
     shares = weights / weights.sum(axis=1, keepdims=True)
-    found = shares @ H @ shares.T
-    np.fill_diagonal(found, 0.0)
-    return found
+    means = shares @ H @ shares.T
+    np.fill_diagonal(means, 0.0)
+    return means

@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable
 from typing import Any, ParamSpec
 
-from .._checks import number_array
-from .._setup import Task
+from .._foundation.checks import number_array
+from .base import Task
 
 P = ParamSpec("P")
 
@@ -21,16 +21,16 @@ def recipe(make: Callable[P, Task]) -> Callable[P, Task]:
 
     @functools.wraps(make)
     def made(*args: P.args, **kwargs: P.kwargs) -> Task:
-        bound = inspect.signature(make).bind(*args, **kwargs)
-        bound.apply_defaults()
+        given = inspect.signature(make).bind(*args, **kwargs)
+        given.apply_defaults()
         task = make(*args, **kwargs)
-        plain = {name: _plain(value, name) for name, value in bound.arguments.items()}
+        plain = {name: _plain(value, name) for name, value in given.arguments.items()}
         return dataclasses.replace(task, recipe=(make.__name__, json.dumps(plain)))
 
     return made
 
 
-def _plain(value: Any, argument: str) -> Any:
+def _plain(value: object, argument: str) -> Any:
     """A checked argument as JSON has it: arrays of any library as lists of Python's numbers."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value

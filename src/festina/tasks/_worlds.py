@@ -9,33 +9,33 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 from scipy.linalg import helmert
 
-from .. import _checks
-from .._noun import whole
-from .._setup import Task
+from .._foundation import checks
+from .._foundation.checks import whole
+from .base import Task
 from .own_data import from_arrays
 
-Draw = Callable[[np.random.Generator, int], np.ndarray]
+Draw = Callable[[np.random.Generator, int], Float[np.ndarray, "item feature"]]
 
 
 def world(
-    eigenvalues: np.ndarray,
-    vectors: np.ndarray,
+    eigenvalues: Float[np.ndarray, " mode"],
+    vectors: Float[np.ndarray, "item mode"],
     *,
     features: int | None,
     seed: int,
     items: Sequence[str] | None = None,
     draw: Draw | None = None,
 ) -> Task:
-    """The task of a similarity with these eigenvalues (mode,) and orthonormal vectors (item, mode).
+    """The task of a similarity with these eigenvalues and orthonormal vectors.
 
-    `draw(rng, N)` gives N features of unit scale, (item, N); they are Gaussian unless it is given.
+    `draw(rng, N)` gives N features of unit scale; they are Gaussian unless it is given.
     """
-    seed = _checks.seed(seed)
+    seed = checks.seed(seed)
     order = np.argsort(-eigenvalues, kind="stable")
     eigenvalues, vectors = eigenvalues[order], vectors[:, order]
     root = vectors * np.sqrt(eigenvalues) @ vectors.T
@@ -44,20 +44,20 @@ def world(
     if features is not None:
         number = whole(features, "features")
         rng = np.random.default_rng(seed)
-        drawn = root @ rng.normal(size=(count, number)) if draw is None else draw(rng, number)
-        return from_arrays(np.eye(count), drawn / np.sqrt(number), items=names, inputs=names)
+        features_of_items = root @ rng.normal(size=(count, number)) if draw is None else draw(rng, number)
+        return from_arrays(np.eye(count), features_of_items / np.sqrt(number), items=names, inputs=names)
     task = from_arrays(np.eye(count), root, items=names, inputs=names)
     return dataclasses.replace(task, stated_spectrum=np.sqrt(eigenvalues) / count, stated_vectors=vectors)
 
 
-def contrasts_of(count: int) -> np.ndarray:
-    """Orthonormal contrasts between `count` things, (thing, contrast): each against the mean of those before it."""
+def contrasts_of(count: int) -> Float[np.ndarray, "thing contrast"]:
+    """Orthonormal contrasts between `count` things: each against the mean of those before it."""
     return helmert(count).T
 
 
-def counts(value: Any, argument: str) -> tuple[int, ...]:
+def counts(value: object, argument: str) -> tuple[int, ...]:
     """A whole number, or a list of them, as a tuple."""
     if isinstance(value, (int, np.integer)):
         return (whole(value, argument),)
     do = f"give a list such as {argument}=(4, 2, 2)"
-    return tuple(whole(number, argument) for number in _checks.listed(value, argument, "whole numbers", do, empty=True))
+    return tuple(whole(number, argument) for number in checks.listed(value, argument, "whole numbers", do, empty=True))

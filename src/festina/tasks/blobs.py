@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._noun import whole
-from .._setup import Task
+from .._foundation.checks import whole
 from ._recipe import recipe
+from .base import Task
 from .own_data import from_arrays
 
 

@@ -2,7 +2,7 @@
 
 A sample is one of n items in one of C contexts: x is the one-hot item beside κ times the one-hot context. The features
 come in blocks of 2n − 1. One block is the same tree in every context; each context has a block of its own, which is 0
-in the others [jarvis2025, sections 4 and 5]. Own blocks are
+in the others [jarvis2025, sections 4 and 5]. The block of a context is one of
 
 - "hierarchy": one feature for each node of a binary tree, 1 for the items below it;
 - "ring": one feature that all have, then bumps that move round the ring of items by one item per feature, with their
@@ -10,7 +10,7 @@ in the others [jarvis2025, sections 4 and 5]. Own blocks are
 - "cross": the tree, but the items at even and those at odd positions of each half take the place of its two quarters
   (eight items: 0 and 2, 1 and 3, 4 and 6, 5 and 7; with four items this changes nothing).
 
-No linear map solves it, since what is own to a context is a product of context and item. Where all blocks are trees,
+No linear map solves it, since a feature of one context is a product of context and item. Where all blocks are trees,
 with N = nC samples, Σʸˣ has the singular values √((2n − 1)(C + 1)(C + nκ²))/N once, κ√(n(2n − 1))/N for C − 1 modes
 of contexts, √(λC(C + 1))/N for n − 1 modes of items, where λ are the eigenvalues of the tree below the largest (see
 `hierarchy`), and 0 once. Their input variances are (C + nκ²)/N, nκ²/N, C/N and 0: large values do not always go
@@ -21,15 +21,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from .. import _checks
-from .._errors import BadInput, shown
-from .._noun import positive, whole
-from .._setup import Task
+from .._foundation import checks
+from .._foundation.checks import positive, whole
+from .._foundation.errors import BadInput, shown
 from ._recipe import recipe
+from .base import Task
 from .hierarchy import hierarchy_block, hierarchy_eigenvalues
 from .own_data import from_arrays
 
@@ -45,9 +45,9 @@ def contextual(
     blocks: str | Sequence[str] = DIFFERENT,
     context_scale: float = 1.0,
 ) -> Task:
-    """Each of `items` in each of `contexts`: some features are the same in all contexts, others own to one.
+    """Each of `items` in each of `contexts`: some features are the same in all contexts, others belong to one.
 
-    `blocks` are the own features of each context, "hierarchy", "ring" or "cross": one name for all, or one for each;
+    `blocks` are the features of each single context, "hierarchy", "ring" or "cross": one name for all, or one for each;
     the three of the default are repeated in turn. `context_scale` is the size of the inputs that tell the context.
     Samples are sorted by context, then by item, the two labels ("context", "item"), which count from 0.
     """
@@ -64,11 +64,11 @@ def contextual(
     context, item = np.repeat(np.arange(contexts), items), np.tile(np.arange(items), contexts)
     x = np.concatenate([np.eye(items)[item], scale * np.eye(contexts)[context]], axis=1)
     shared = np.tile(hierarchy_block(items), contexts).T
-    own = [np.kron(np.eye(contexts)[c], BLOCKS[name](items)).T for c, name in enumerate(names)]
+    of_context = [np.kron(np.eye(contexts)[c], BLOCKS[name](items)).T for c, name in enumerate(names)]
     where = ["common", *(f"context {c + 1}" for c in range(contexts))]
     task = from_arrays(
         x,
-        np.concatenate([shared, *own], axis=1),
+        np.concatenate([shared, *of_context], axis=1),
         items=[f"item {i} in context {c + 1}" for c, i in zip(context, item, strict=True)],
         inputs=[*(f"item {i}" for i in range(items)), *where[1:]],
         features=[f"{block} feature {row}" for block in where for row in range(2 * items - 1)],
@@ -79,15 +79,15 @@ def contextual(
     return dataclasses.replace(task, stated_spectrum=_spectrum_of_trees(items, contexts, scale))
 
 
-def ring_block(items: int) -> np.ndarray:
-    """A feature that all items have, then 2·items − 2 copies of a bump, each one item further: (feature, item)."""
+def ring_block(items: int) -> Float[np.ndarray, "feature item"]:
+    """A feature that all items have, then 2·items − 2 copies of a bump, each one item further."""
     steps = np.minimum(np.arange(items), np.arange(items)[::-1])
     bump = 100 * steps // (items // 2 - 1) / 100  # whole numbers until the end: decimals are cut, never rounded
     return np.stack([np.ones(items), *(np.roll(bump, -shift) for shift in range(2 * items - 2))])
 
 
-def cross_block(items: int) -> np.ndarray:
-    """The tree, with even and odd positions of each half in place of its two quarters: (feature, item)."""
+def cross_block(items: int) -> Float[np.ndarray, "feature item"]:
+    """The tree, with even and odd positions of each half in place of its two quarters."""
     block = hierarchy_block(items)
     block[3:7] = np.kron(np.eye(2), np.tile(np.eye(2), items // 4))
     return block
@@ -96,23 +96,23 @@ def cross_block(items: int) -> np.ndarray:
 BLOCKS = {"hierarchy": hierarchy_block, "ring": ring_block, "cross": cross_block}
 
 
-def _one_per_context(blocks: Any, contexts: int) -> tuple[str, ...]:
+def _one_per_context(blocks: str | Sequence[str], contexts: int) -> tuple[str, ...]:
     do = f"give blocks='hierarchy', or {contexts} names"
-    listed = (blocks,) if isinstance(blocks, str) else _checks.listed(blocks, "blocks", "names of blocks", do)
-    for name in listed:
-        _checks.choice(name, "block", BLOCKS)
-    if len(listed) == 1 or listed == DIFFERENT:
-        return tuple(listed[c % len(listed)] for c in range(contexts))
-    if len(listed) != contexts:
+    names = (blocks,) if isinstance(blocks, str) else checks.listed(blocks, "blocks", "names of blocks", do)
+    for name in names:
+        checks.choice(name, "block", BLOCKS)
+    if len(names) == 1 or names == DIFFERENT:
+        return tuple(names[c % len(names)] for c in range(contexts))
+    if len(names) != contexts:
         raise BadInput(
             f"blocks = {shown(blocks)} for {contexts} contexts",
             "one name for all contexts, or one for each",
             do,
         )
-    return listed
+    return names
 
 
-def _spectrum_of_trees(items: int, contexts: int, scale: float) -> np.ndarray:
+def _spectrum_of_trees(items: int, contexts: int, scale: float) -> Float[np.ndarray, " mode"]:
     features, weight = 2 * items - 1, contexts + items * scale**2
     squares = np.concatenate(
         [

@@ -18,9 +18,9 @@ import dataclasses
 
 import numpy as np
 
-from .._checks import choice
-from .._setup import Task
+from .._foundation.checks import choice
 from ._recipe import recipe
+from .base import Task
 from .hierarchy import ITEMS
 from .own_data import from_arrays
 

@@ -8,11 +8,12 @@ the cosines cos(πi(r + ½)/rows) of the DCT-II [saxe_slides, "Analytic link"].
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float
 
-from .._noun import positive, whole
-from .._setup import Task
+from .._foundation.checks import positive, whole
 from ._recipe import recipe
 from ._worlds import world
+from .base import Task
 
 
 @recipe
@@ -23,13 +24,13 @@ def grid(rows: int = 3, columns: int = 4, spread: float = 1.0, features: int | N
     Gaussian ones are drawn from `seed`.
     """
     rows, columns = whole(rows, "rows"), whole(columns, "columns")
-    (down, down_vectors), (across, across_vectors) = _path(rows), _path(columns)
+    (down, down_vectors), (across, across_vectors) = _row(rows), _row(columns)
     values = 1 / (np.add.outer(down, across).ravel() + positive(spread, "spread", least=1e-50) ** -2)
     names = [f"row {row} column {column}" for row in range(rows) for column in range(columns)]
     return world(values, np.kron(down_vectors, across_vectors), features=features, seed=seed, items=names)
 
 
-def _path(count: int) -> tuple[np.ndarray, np.ndarray]:
+def _row(count: int) -> tuple[Float[np.ndarray, " mode"], Float[np.ndarray, "item mode"]]:
     """Eigenvalues and vectors of the Laplacian of a row of items."""
     waves = np.arange(count)
     vectors = np.cos(np.pi * np.outer(np.arange(count) + 0.5, waves) / count)

@@ -14,10 +14,11 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from jaxtyping import Float
 
-from .._noun import whole
-from .._setup import Task
+from .._foundation.checks import whole
 from ._recipe import recipe
+from .base import Task
 from .own_data import from_arrays
 
 __all__ = ["hierarchy"]
@@ -47,13 +48,13 @@ def hierarchy(levels: int = 3) -> Task:
     return dataclasses.replace(task, stated_spectrum=np.sqrt(hierarchy_eigenvalues(np.ones(levels + 1))) / count)
 
 
-def hierarchy_block(items: int) -> np.ndarray:
-    """The features of the tree over `items`, a power of two: (2·items − 1, item), ones below each node, root first."""
+def hierarchy_block(items: int) -> Float[np.ndarray, "feature item"]:
+    """The 2·items − 1 features of the tree over `items`, a power of two: ones below each node, root first."""
     levels = range(items.bit_length())
     return np.concatenate([np.repeat(np.eye(2**level), items // 2**level, axis=1) for level in levels])
 
 
-def hierarchy_eigenvalues(values: np.ndarray) -> np.ndarray:
+def hierarchy_eigenvalues(values: Float[np.ndarray, " level"]) -> Float[np.ndarray, " mode"]:
     """Eigenvalues of YᵀY, largest first, for a tree whose features of level l have the value `values[l]`."""
     levels = np.arange(len(values))
     shares = np.asarray(values) ** 2 * 2.0 ** levels[::-1]

@@ -13,17 +13,18 @@ import hashlib
 import http.client
 import os
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Shaped, UInt8
 
-from .._checks import choice, listed, path, truth, whole
-from .._checks import seed as checked_seed
-from .._errors import BadInput
-from .._files import read_plain, write_whole
-from .._setup import Task
+from .._foundation.checks import choice, listed, path, truth, whole
+from .._foundation.checks import seed as checked_seed
+from .._foundation.errors import BadInput
+from .._foundation.files import read_plain, write_whole
 from ._recipe import recipe
+from .base import Task
 from .own_data import from_arrays
 
 __all__ = ["mnist", "mnist_stand_in"]
@@ -45,7 +46,7 @@ def mnist(
     samples: int | None = None,
     *,
     part: str = "train",
-    digits: Any = None,
+    digits: int | Sequence[int] | None = None,
     scaling: str = "normalised",
     directory: str | None = None,
     download: bool = False,
@@ -90,35 +91,36 @@ def mnist_stand_in(samples: int = 1000, *, seed: int = 0, scaling: str = "normal
     return _labelled(np.round(pixels), digit, scaling)
 
 
-def _checked_digits(digits: Any) -> list[int]:
-    one = isinstance(digits, (int, np.integer))
-    kept = (digits,) if one else listed(digits, "digits", "digits to keep", "give digits=(0, 1)")
+def _checked_digits(digits: int | Sequence[int]) -> list[int]:
+    is_one = isinstance(digits, (int, np.integer))
+    kept = (digits,) if is_one else listed(digits, "digits", "digits to keep", "give digits=(0, 1)")
     return [whole(digit, "digits", least=0, most=CLASSES - 1) for digit in kept]
 
 
-def _labelled(pixels: np.ndarray, digit: np.ndarray, scaling: str) -> Task:
+def _labelled(pixels: Float[np.ndarray, "sample pixel"], digit: Shaped[np.ndarray, " sample"], scaling: str) -> Task:
     x = {"raw": pixels, "unit": pixels / 255, "normalised": (pixels / 255 - MEAN) / SPREAD}[scaling]
     features = [f"is {k}" for k in range(CLASSES)]
     return from_arrays(x, np.eye(CLASSES)[digit], features=features, labels={"digit": digit.astype(int)})
 
 
-def _read(name: str, directory: str | None, download: bool, header: int) -> np.ndarray:
-    path = _found(name, directory, download)
-    data = read_plain(path, f"MNIST's {name}")
-    _check_sum(data, name, str(path), "remove the file and get it anew")
+def _read(name: str, directory: str | None, download: bool, header: int) -> UInt8[np.ndarray, " byte"]:
+    file = _file(name, directory, download)
+    data = read_plain(file, f"MNIST's {name}")
+    _check_sum(data, name, str(file), "remove the file and get it anew")
     return np.frombuffer(gzip.decompress(data), np.uint8, offset=header)
 
 
 def _check_sum(data: bytes, name: str, source: str, do: str) -> None:
-    seen = hashlib.md5(data).hexdigest()
-    if seen != SUMS[name]:
-        raise BadInput(f"{source} has the md5 sum {seen}", f"{SUMS[name]}, that of MNIST's {name}", do)
+    md5 = hashlib.md5(data).hexdigest()
+    if md5 != SUMS[name]:
+        raise BadInput(f"{source} has the md5 sum {md5}", f"{SUMS[name]}, that of MNIST's {name}", do)
 
 
-def _found(name: str, directory: str | None, download: bool) -> Path:
-    own = os.environ.get("FESTINA_DATA")
+def _file(name: str, directory: str | None, download: bool) -> Path:
+    """The file of this name, in the first place that has it, or downloaded."""
+    data_folder = os.environ.get("FESTINA_DATA")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "festina" / "mnist"
-    places = [Path(directory)] if directory else [*([Path(own) / "mnist"] if own else []), cache]
+    places = [Path(directory)] if directory else [*([Path(data_folder) / "mnist"] if data_folder else []), cache]
     for place in places:
         if (place / name).is_file():
             return place / name

@@ -3,85 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
-from .. import _checks
-from .._errors import BadInput, shown
-from .._noun import is_traced, real_array
-from .._setup import Task
-from .._task import lowest_loss
+from .._foundation import checks
+from .._foundation.arrays import AnyArray
+from .._foundation.checks import is_traced, real_array
+from .._foundation.errors import BadInput, shown
+from .base import Task, lowest_loss
 
-Names = Sequence[str] | None
+Names: TypeAlias = Sequence[str] | None
 
 
 def from_arrays(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     *,
     items: Names = None,
     inputs: Names = None,
     features: Names = None,
-    labels: Mapping[str, Any] | None = None,
+    labels: Mapping[str, ArrayLike] | None = None,
 ) -> Task:
     """A task from samples: rows of `x` (sample, d_in) and of `y` (sample, d_out).
 
     `items` name the samples, `inputs` the columns of x, `features` the columns of y. `labels` say what each sample
     is a case of, with one number per sample and label, such as {"context": [0, 0, 1, 1]}.
     """
-    x, y = real_array(x, "x", ndim=2), real_array(y, "y", ndim=2)
-    if x.shape[0] != y.shape[0]:
+    rows, targets = real_array(x, "x", ndim=2), real_array(y, "y", ndim=2)
+    if rows.shape[0] != targets.shape[0]:
         raise BadInput(
-            f"x has {x.shape[0]} rows and y has {y.shape[0]}",
+            f"x has {rows.shape[0]} rows and y has {targets.shape[0]}",
             "one row of x and one row of y for every sample",
             "check that data are rows, not columns; transpose with .T",
         )
-    _not_empty(x, "x")
-    _not_empty(y, "y")
-    xp = jnp if is_traced(x, y) else np
-    count = x.shape[0]
+    _not_empty(rows, "x")
+    _not_empty(targets, "y")
+    xp = jnp if is_traced(rows, targets) else np
+    count = rows.shape[0]
     return Task(
-        cov_yx=y.T @ x / count,
-        cov_x=x.T @ x / count,
-        x=x,
-        y=y,
-        power=xp.sum(y**2) / count,
+        cov_yx=targets.T @ rows / count,
+        cov_x=rows.T @ rows / count,
+        x=rows,
+        y=targets,
+        power=xp.sum(targets**2) / count,
         labels=_labels(labels, count),
         items=_names(items, count, "items"),
-        inputs=_names(inputs, x.shape[1], "inputs"),
-        features=_names(features, y.shape[1], "features"),
+        inputs=_names(inputs, rows.shape[1], "inputs"),
+        features=_names(features, targets.shape[1], "features"),
     )
 
 
-def from_moments(cov_yx: Any, cov_x: Any, cov_y: Any = None, *, inputs: Names = None, features: Names = None) -> Task:
+def from_moments(
+    cov_yx: ArrayLike, cov_x: ArrayLike, cov_y: ArrayLike | None = None, *, inputs: Names = None, features: Names = None
+) -> Task:
     """A task from Σʸˣ (d_out, d_in) and Σˣ (d_in, d_in); with Σʸ (d_out, d_out) the loss is absolute.
 
     Linear networks and their theories need no more than these.
     """
-    cov_yx, cov_x = real_array(cov_yx, "cov_yx", ndim=2), real_array(cov_x, "cov_x", ndim=2)
-    _not_empty(cov_yx, "cov_yx")
-    d_out, d_in = cov_yx.shape
-    _square(cov_x, "cov_x", d_in)
-    power = None
-    if cov_y is not None:
-        cov_y = real_array(cov_y, "cov_y", ndim=2)
-        _square(cov_y, "cov_y", d_out)
-        power = jnp.trace(cov_y) if is_traced(cov_y) else np.trace(cov_y)
+    yx, xx = real_array(cov_yx, "cov_yx", ndim=2), real_array(cov_x, "cov_x", ndim=2)
+    _not_empty(yx, "cov_yx")
+    d_out, d_in = yx.shape
+    _square(xx, "cov_x", d_in)
+    yy = None if cov_y is None else real_array(cov_y, "cov_y", ndim=2)
+    if yy is not None:
+        _square(yy, "cov_y", d_out)
     task = Task(
-        cov_yx=cov_yx,
-        cov_x=cov_x,
-        power=power,
+        cov_yx=yx,
+        cov_x=xx,
+        power=None if yy is None else (jnp if is_traced(yy) else np).trace(yy),
         inputs=_names(inputs, d_in, "inputs"),
         features=_names(features, d_out, "features"),
     )
-    if not is_traced(task, cov_y):
-        _possible(task, cov_y)
+    if not is_traced(task, yy):
+        _refuse_impossible(task, yy)
     return task
 
 
-def _possible(task: Task, cov_y: Any) -> None:
+def _refuse_impossible(task: Task, cov_y: Float[np.ndarray, "out out"] | None) -> None:
     """Refuse moments that no data can have."""
     # Rounding in a sum of products; far below any wrong entry that matters.
     close = 1e-8
@@ -111,19 +113,19 @@ def _possible(task: Task, cov_y: Any) -> None:
         )
 
 
-def _square(matrix: Any, argument: str, size: int) -> None:
+def _square(matrix: Float[AnyArray, "row column"], argument: str, size: int) -> None:
     if matrix.shape != (size, size):
         raise BadInput(
             f"{argument} has shape {matrix.shape}", f"shape ({size}, {size}), to match cov_yx", f"check {argument}"
         )
 
 
-def _not_empty(array: Any, argument: str) -> None:
+def _not_empty(array: Float[AnyArray, "row column"], argument: str) -> None:
     if 0 in array.shape:
         raise BadInput(f"{argument} has shape {array.shape}", "at least one row and one column", "give some data")
 
 
-def _labels(labels: Any, count: int) -> dict[str, Any] | None:
+def _labels(labels: object, count: int) -> dict[str, Float[AnyArray, " sample"]] | None:
     if labels is None:
         return None
     if not isinstance(labels, Mapping):
@@ -153,10 +155,10 @@ def _labels(labels: Any, count: int) -> dict[str, Any] | None:
     return checked or None
 
 
-def _is_text(values: Any) -> bool:
-    listed = values if isinstance(values, (list, tuple, np.ndarray)) else ()
-    return len(listed) > 0 and all(isinstance(value, (str, bytes)) for value in listed)
+def _is_text(values: object) -> bool:
+    entries = values if isinstance(values, (list, tuple, np.ndarray)) else ()
+    return len(entries) > 0 and all(isinstance(value, (str, bytes)) for value in entries)
 
 
 def _names(names: Names, count: int, argument: str) -> tuple[str, ...] | None:
-    return None if names is None else _checks.names(names, argument, count)
+    return None if names is None else checks.names(names, argument, count)

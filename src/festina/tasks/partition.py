@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.linalg import block_diag
 
-from .._errors import BadInput
-from .._noun import positive
-from .._setup import Task
+from .._foundation.checks import positive
+from .._foundation.errors import BadInput
 from ._recipe import recipe
 from ._worlds import contrasts_of, counts, world
+from .base import Task
 
 
 @recipe

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float, Int
 
-from .._errors import BadInput
-from .._noun import positive, real_array, whole
-from .._setup import Task
+from .._foundation.checks import positive, real_array, whole
+from .._foundation.errors import BadInput
 from ._recipe import recipe
 from ._worlds import world
+from .base import Task
 
 
 @recipe
@@ -48,7 +49,7 @@ def ring(
     return world(values, vectors / np.linalg.norm(vectors, axis=0), features=features, seed=seed)
 
 
-def _circulant(correlation: np.ndarray, waves: np.ndarray) -> np.ndarray:
+def _circulant(correlation: Float[np.ndarray, " item"], waves: Int[np.ndarray, " mode"]) -> Float[np.ndarray, " mode"]:
     """Eigenvalues of the circulant similarity; refuse what is not the similarity of a ring."""
     # Rounding in numbers that a user computed; far below any wrong entry that matters.
     items, close = len(waves), 1e-8 * np.abs(correlation).max(initial=0.0)

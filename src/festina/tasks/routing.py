@@ -26,11 +26,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._checks import choice
-from .._errors import BadInput
-from .._noun import real_array, whole
-from .._setup import Task
+from .._foundation.checks import choice, real_array, whole
+from .._foundation.errors import BadInput
 from ._recipe import recipe
+from .base import Task
 from .hierarchy import hierarchy_block, hierarchy_eigenvalues
 from .own_data import from_arrays
 

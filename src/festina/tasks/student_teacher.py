@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import positive, whole
-from .._checks import seed as checked_seed
-from .._setup import Task
+from .._foundation.checks import positive, whole
+from .._foundation.checks import seed as checked_seed
 from ._recipe import recipe
+from .base import Task
 from .own_data import from_arrays
 from .regression import gaussian_inputs
 

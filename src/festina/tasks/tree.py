@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float
 
-from .._errors import BadInput
-from .._noun import real_array, whole
-from .._setup import Task
+from .._foundation.checks import real_array, whole
+from .._foundation.errors import BadInput
 from ._recipe import recipe
 from ._worlds import contrasts_of, counts, world
+from .base import Task
 from .hierarchy import ITEMS
 
 MOST_ITEMS = 10_000  # leaves, between which similarities are a matrix
@@ -48,7 +49,9 @@ def tree(
     )
 
 
-def _eigen(branching: tuple[int, ...], flip: float) -> tuple[np.ndarray, np.ndarray]:
+def _eigen(
+    branching: tuple[int, ...], flip: float
+) -> tuple[Float[np.ndarray, " mode"], Float[np.ndarray, "leaf mode"]]:
     """Eigenvalues of the similarity, level by level, and their vectors."""
     nodes = np.cumprod([1, *branching])
     leaves = int(nodes[-1])
@@ -57,13 +60,15 @@ def _eigen(branching: tuple[int, ...], flip: float) -> tuple[np.ndarray, np.ndar
     values = np.cumsum(gains[::-1])[::-1]
     vectors = [np.full((leaves, 1), leaves**-0.5)]
     for above, below, children in zip(nodes[:-1], nodes[1:], branching, strict=True):
-        alike = np.full((leaves // below, 1), (leaves // below) ** -0.5)
-        vectors.append(np.kron(np.eye(above), np.kron(contrasts_of(children), alike)))
+        constant = np.full((leaves // below, 1), (leaves // below) ** -0.5)
+        vectors.append(np.kron(np.eye(above), np.kron(contrasts_of(children), constant)))
     return np.repeat(values, [block.shape[1] for block in vectors]), np.concatenate(vectors, axis=1)
 
 
-def _diffused(branching: tuple[int, ...], flip: float, rng: np.random.Generator, number: int) -> np.ndarray:
-    """Features (leaf, feature) that went down the tree."""
+def _diffused(
+    branching: tuple[int, ...], flip: float, rng: np.random.Generator, number: int
+) -> Float[np.ndarray, "leaf feature"]:
+    """Features that went down the tree."""
     signs = rng.choice([-1.0, 1.0], size=(1, number))
     for children in branching:
         signs = np.repeat(signs, children, axis=0)

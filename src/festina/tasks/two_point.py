@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import LARGEST, number
-from .._errors import BadInput
-from .._setup import Task
+from .._foundation.checks import LARGEST, number
+from .._foundation.errors import BadInput
 from ._recipe import recipe
+from .base import Task
 from .own_data import from_arrays
 
 FIRST_INPUT, FIRST_TARGET = -1.0, 0.6

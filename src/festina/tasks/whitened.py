@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from jaxtyping import Float
 
-from .._checks import instance
-from .._errors import BadInput
-from .._linalg import NOTHING
-from .._noun import is_traced
-from .._setup import Task
+from .._formulas.modes import NOTHING
+from .._foundation.checks import instance, is_traced
+from .._foundation.errors import BadInput
+from .base import Task
 from .own_data import from_arrays, from_moments
 
 __all__ = ["whitened"]
@@ -39,7 +39,7 @@ def whitened(task: Task) -> Task:
     return dataclasses.replace(white, power=task.power)
 
 
-def white_rows(x: np.ndarray) -> np.ndarray:
+def white_rows(x: Float[np.ndarray, "sample d_in"]) -> Float[np.ndarray, "sample d_in"]:
     """Rows Σˣ^(−1/2) x, from the SVD of the samples themselves: their second moments are I to rounding."""
     left, _, right = np.linalg.svd(x, full_matrices=False)
     return np.sqrt(len(x)) * left @ right

@@ -13,11 +13,10 @@ import dataclasses
 
 import numpy as np
 
-from .._checks import choice
-from .._errors import BadInput
-from .._noun import positive
-from .._setup import Task
+from .._foundation.checks import choice, positive
+from .._foundation.errors import BadInput
 from ._recipe import recipe
+from .base import Task
 from .own_data import from_arrays
 
 ITEMS = ("− −", "+ −", "− +", "+ +")

@@ -1,21 +1,27 @@
-"""The numbers that a theory draws from a setup, computed once."""
+"""The constants of a theory on a setup, computed once.
+
+`Theory.constants` may cost a decomposition of a large matrix, and many readouts, grids of times and error estimates ask
+for the same ones. A setup remembers them, in float64 and as NumPy arrays.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import jax
 
-from .._precision import to_numpy
-from .._setup import Setup
+from .._foundation.precision import to_numpy
+from .._setup.setup import Setup
 from .base import Theory
 
+Constants = TypeVar("Constants")
 
-def constants_of(theory: Theory, setup: Setup, seed: int) -> Any:
-    """What a theory has computed of a concrete setup before any time is asked for, in float64."""
 
-    def find(seed: int) -> Any:
+def constants_of(theory: Theory[Constants, object], setup: Setup, seed: int) -> Constants:
+    """`theory.constants(setup, seed)` of a concrete setup, in float64."""
+
+    def compute(seed: int) -> Constants:
         with jax.enable_x64(True):
             return to_numpy(theory.constants(setup, seed))
 
-    return setup._remembered(("constants", theory), seed, find)
+    return setup._remembered(("constants", theory), seed, compute)

@@ -1,17 +1,23 @@
-"""The error that comes with every answer, and whether it is small enough for the answer to be given."""
+"""The error that comes with every answer, and whether it is small enough for the answer to be given.
+
+Once all other assumptions of a theory hold, its error against gradient flow is estimated: by the cheap bound of
+`_growth_bound` where that is tiny, else by `_certificate`, or by `_against_flow` for a theory without weights. It is
+the last assumption, "error". An error that is no larger than what rounding grows to along the same path is accepted,
+with a note: no simulation in float64 could do better.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from .._setup import Setup
+from .._setup.setup import Setup
 from . import _against_flow
-from ._certificate import RESOLVED, certificate, rounding, steps
+from ._certificate import certificate, rounding, steps
 from ._growth_bound import growth_bound
+from ._stiff import Vector
+from ._theory_path import RESOLVED
 from .base import Assumption, Theory
 
 CLEAR = 1e-6  # a bound this small is stated as it is; a larger one is followed up
@@ -19,10 +25,10 @@ ALIKE = 100.0  # an error of at most this many times that of rounding comes from
 
 
 class Carried(NamedTuple):
-    """Shifts of the first weights that earlier tasks have left: errors of theories, and what finite steps add."""
+    """Errors of the first weights that earlier tasks have left: of theories, and of steps of finite length."""
 
-    error: np.ndarray | None = None
-    steps: np.ndarray | None = None
+    error: Vector | None = None
+    steps: Vector | None = None
 
 
 FROM_NOTHING = Carried()
@@ -38,9 +44,9 @@ class StatedError:
 
 
 def stated_error(
-    theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumption], carried: Any = None
+    theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumption], carried: Vector | None = None
 ) -> StatedError:
-    """Measured on a setup on which all other assumptions hold; `carried` as for `certificate`."""
+    """The error on a setup on which all other assumptions hold; `carried` as for `certificate`."""
     value = _value(theory, setup, seed, measured, carried)
     bound, limit = theory.tolerated, theory.kind == "limit"
     name = "error"
@@ -48,22 +54,22 @@ def stated_error(
     plain = Assumption.at_most(name, statement, value, bound, advisory=limit)
     if plain.holds or limit or not has_path(theory):
         return StatedError(value, plain)
-    found, alone = certificate(theory, setup, seed, carried=carried), rounding(theory, setup, seed)
-    lost = found.lost_at(bound)
+    followed, alone = certificate(theory, setup, seed, carried=carried), rounding(theory, setup, seed)
+    lost = followed.lost_at(bound)
     # Both grow alike; how many times one is the other is seen where they are still small.
-    if lost is None or lost >= len(alone.errors) or found.errors[lost] > ALIKE * alone.errors[lost]:
+    if lost is None or lost >= len(alone.errors) or followed.errors[lost] > ALIKE * alone.errors[lost]:
         return StatedError(value, plain)
     by_rounding = Assumption.that(
         name, statement, True, f"{value:.3g}, by rounding", f"<= {bound:g}, or no more than rounding"
     )
     note = (
         "rounding of the start, grown along this path, takes part in the answer from "
-        f"t ≈ {found.times[lost]:.3g} on: beyond, no simulation in float64 can follow the flow"
+        f"t ≈ {followed.times[lost]:.3g} on: beyond, no simulation in float64 can follow the flow"
     )
     return StatedError(min(value, 1.0), by_rounding, note)
 
 
-def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumption], carried: Any) -> float:
+def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumption], carried: Vector | None) -> float:
     if not has_path(theory):
         return max(_against_flow.difference(theory, setup, seed), RESOLVED)
     if carried is None:
@@ -73,7 +79,7 @@ def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumptio
     return certificate(theory, setup, seed, carried=carried).error
 
 
-def steps_error(theory: Theory, setup: Setup, seed: int, carried: Any = None) -> float:
+def steps_error(theory: Theory, setup: Setup, seed: int, carried: Vector | None = None) -> float:
     """What steps of the rule's length add; `carried` is what they have added in earlier tasks."""
     if has_path(theory):
         return steps(theory, setup, seed, carried=carried).error
@@ -81,4 +87,5 @@ def steps_error(theory: Theory, setup: Setup, seed: int, carried: Any = None) ->
 
 
 def has_path(theory: Theory) -> bool:
+    """Whether the theory knows weights of the whole network, along which an error can be followed."""
     return type(theory).path is not Theory.path or type(theory).weights is not Theory.weights

@@ -1,20 +1,27 @@
-"""A linear equation dδ/dt = Aδ + r with symmetric A over one step: fast decay costs little, growth is resolved."""
+"""One step of the linear equation dδ/dt = Aδ + r, for a matrix A that is symmetric and known by its products alone.
+
+A is minus the Hessian of a loss, so that some directions may decay at rates that are millions of times as fast as
+others grow. A step resolves growth to second order. Fast decay is only stable, not resolved, and costs little: by an
+explicit method with as many stages as stability asks for, or by an implicit one where those would be too many.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from jaxtyping import Float
 
-Operator = Callable[[np.ndarray], np.ndarray]
+Vector: TypeAlias = Float[np.ndarray, " weight"]
+Operator: TypeAlias = Callable[[Vector], Vector]  # the product with A
 
 GROWN = 0.3  # exponent by which a direction may grow in one step
 STIFF = 300.0  # rate × step from which a step is implicit
-SAFE = 1.5  # on a rate from few products
+SAFE = 1.5  # factor on a rate that comes from few products
 PRODUCTS = 12  # with which the extreme rates of an operator are measured
-MOST_STEPS = 400  # a stretch that needs more has grown by more than float64 holds
+MOST_STEPS = 400  # a duration that needs more steps has grown by more than float64 holds
 
 
 class Rates(NamedTuple):
@@ -29,7 +36,7 @@ class Rates(NamedTuple):
         return self.bound if self.bound * duration <= MOST_STEPS * GROWN else self.growth
 
 
-def extreme_rates(operator: Operator, delta: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
+def extreme_rates(operator: Operator, delta: Vector, rng: np.random.Generator) -> tuple[float, float]:
     """The fastest decay and the fastest growth of dδ/dt = Aδ, both at least 0: Lanczos' iteration from δ and noise."""
     size = delta.size
     noise, length = rng.normal(size=size), np.linalg.norm(delta)
@@ -48,30 +55,31 @@ def extreme_rates(operator: Operator, delta: np.ndarray, rng: np.random.Generato
         beside.append(length)
         basis.append(image / length)
     count = len(diagonal)
-    found = np.linalg.eigvalsh(np.diag(diagonal) + np.diag(beside[: count - 1], 1) + np.diag(beside[: count - 1], -1))
-    return max(-float(found[0]), 0.0), max(float(found[-1]), 0.0)
+    small = np.diag(diagonal) + np.diag(beside[: count - 1], 1) + np.diag(beside[: count - 1], -1)
+    eigenvalues = np.linalg.eigvalsh(small)
+    return max(-float(eigenvalues[0]), 0.0), max(float(eigenvalues[-1]), 0.0)
 
 
 def advanced(
-    operator: Operator, source: np.ndarray, delta: np.ndarray, duration: float, rates: Rates, tilt: float = 0.0
-) -> np.ndarray:
+    operator: Operator, source: Vector, delta: Vector, duration: float, rates: Rates, tilt: float = 0.0
+) -> Vector:
     """δ after `duration`; infinite if it has grown beyond all bounds.
 
-    `source` is r in the middle; at other times it is e^(tilt × time from there) as large.
+    `source` is r in the middle of the duration; at other times r is e^(tilt × time from there) as large.
     """
     decay, growth = rates.decay, rates.growth_over(duration)
     count = max(1, math.ceil(growth * duration / GROWN))
     if count > MOST_STEPS:
         return np.full_like(delta, np.inf)
     step = duration / count
-    one = _explicit if SAFE * max(decay, growth) * step <= STIFF else _implicit
+    method = _explicit if SAFE * max(decay, growth) * step <= STIFF else _implicit
     for k in range(count):
-        now = source * math.exp(tilt * ((k + 0.5) * step - duration / 2))
-        delta = one(operator, now, delta, step, SAFE * max(decay, growth))
+        at_step = source * math.exp(tilt * ((k + 0.5) * step - duration / 2))
+        delta = method(operator, at_step, delta, step, SAFE * max(decay, growth))
     return delta
 
 
-def _explicit(operator: Operator, source: np.ndarray, delta: np.ndarray, step: float, rate: float) -> np.ndarray:
+def _explicit(operator: Operator, source: Vector, delta: Vector, step: float, rate: float) -> Vector:
     """Runge-Kutta-Legendre of second order: s stages are stable up to rate × step = (s² + s − 2)/2.
 
     C. Meyer, D. Balsara and T. Aslam, J. Comput. Phys. 257 (2014), eqs. 16 to 21.
@@ -79,17 +87,17 @@ def _explicit(operator: Operator, source: np.ndarray, delta: np.ndarray, step: f
     stages = max(3, math.ceil((math.sqrt(9 + 8 * rate * step) - 1) / 2))
     share = [1 / 3, 1 / 3, *((j * j + j - 2) / (2 * j * (j + 1)) for j in range(2, stages + 1))]
     first = 4 / (stages**2 + stages - 2)
-    begun = operator(delta) + source
-    before, now = delta, delta + share[1] * first * step * begun
+    slope = operator(delta) + source
+    before, now = delta, delta + share[1] * first * step * slope
     for j in range(2, stages + 1):
         along = (2 * j - 1) / j * share[j] / share[j - 1]
         back = -(j - 1) / j * share[j] / share[j - 2]
-        moved = first * step * along * (operator(now) + source - (1 - share[j - 1]) * begun)
+        moved = first * step * along * (operator(now) + source - (1 - share[j - 1]) * slope)
         before, now = now, along * now + back * before + (1 - along - back) * delta + moved
     return now
 
 
-def _implicit(operator: Operator, source: np.ndarray, delta: np.ndarray, step: float, rate: float) -> np.ndarray:
+def _implicit(operator: Operator, source: Vector, delta: Vector, step: float, rate: float) -> Vector:
     """Two implicit stages of second order, after which nothing is left of what decays fast.
 
     R. Alexander, SIAM J. Numer. Anal. 14 (1977), theorem 5.
@@ -100,10 +108,10 @@ def _implicit(operator: Operator, source: np.ndarray, delta: np.ndarray, step: f
     return _solved(operator, delta + (step - share) * slope + share * source, first, share)
 
 
-def _solved(operator: Operator, wanted: np.ndarray, guess: np.ndarray, share: float) -> np.ndarray:
+def _solved(operator: Operator, wanted: Vector, guess: Vector, share: float) -> Vector:
     """(1 − share·A) δ = wanted by conjugate gradients; share × growth is below 1, so that the matrix is positive."""
-    found = guess
-    rest = wanted - found + share * operator(found)
+    delta = guess
+    rest = wanted - delta + share * operator(delta)
     along, square = rest, float(rest @ rest)
     enough = 1e-12 * float(wanted @ wanted)
     for _ in range(80):
@@ -111,7 +119,7 @@ def _solved(operator: Operator, wanted: np.ndarray, guess: np.ndarray, share: fl
             break
         image = along - share * operator(along)
         far = square / float(along @ image)
-        found, rest = found + far * along, rest - far * image
+        delta, rest = delta + far * along, rest - far * image
         square, last = float(rest @ rest), square
         along = rest + square / last * along
-    return found
+    return delta

@@ -1,4 +1,4 @@
-"""A deep linear network that starts along the task's modes acts like several 1D chains.
+"""A deep linear network that starts along the task's modes acts like several one-dimensional chains.
 
 With Σʸˣ = U S Vᵀ, Σˣ = V Λ Vᵀ and layers W_l = R_l diag(b_l) R_{l−1}ᵀ (R_0 = V, R_D = U), the strengths
 b_lk of layer l in mode k obey [saxe2014, eq. 10] [jarvis2025, A.1], whatever their balance,
@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-from .._linalg import chain_bases
-from .._noun import noun
-from .._setup import Setup
-from ._linear import (
-    AlignedLayers,
+from .._formulas.aligned_chain import chain_bases
+from .._foundation.arrays import AnyArray
+from .._foundation.nouns import noun
+from .._setup.setup import Setup
+from ._linear import AlignedLayers, LinearConstants
+from ._linear_assumptions import (
     aligned_assumption,
     chain_assumption,
     integration_assumption,
@@ -33,7 +35,7 @@ __all__ = ["AlignedChains"]
 
 
 @noun
-class AlignedChains(AlignedLayers, Reduction):
+class AlignedChains(AlignedLayers, Reduction[LinearConstants, Float[AnyArray, "layer mode"]]):
     """Aligned layers of any balance and depth, one chain of scalars per mode; integrated."""
 
     reference = {"saxe2014": "eq. 10", "jarvis2025": "A.1"}
@@ -57,8 +59,8 @@ class AlignedChains(AlignedLayers, Reduction):
         modes = setup.modes(seed)
         strengths, defect, _ = chain_bases(modes, setup.weights(seed))
 
-        def fastest_rate():
-            # At the target, with the imbalance of the start kept: Σ_l ∏_{j≠l} b_j² ≥ … bounded by the largest layers.
+        def fastest_rate() -> float:
+            # The rate λ Σ_l ∏_{j≠l} b_j² at the target, estimated with the larger of starting and balanced layers.
             layer = np.maximum(np.abs(strengths), np.abs(modes.targets()) ** (1 / len(strengths)))
             others = np.prod(layer, axis=0) / np.where(layer > 0, layer, 1.0)
             return float(np.max(np.sum(others**2, axis=0) * modes.variances))
@@ -71,7 +73,7 @@ class AlignedChains(AlignedLayers, Reduction):
             range_assumption(strengths),
         )
 
-    def field(self, constants, state):
+    def field(self, constants: LinearConstants, state: Float[AnyArray, "layer mode"]) -> Float[AnyArray, "layer mode"]:
         modes = constants.modes
         error = modes.singular_values - modes.variances * jnp.prod(state, axis=0)
         # Products of the other layers, without dividing by a strength that may be zero.

@@ -12,8 +12,10 @@ whose integral is
     D = ∞   a = (s/λ)/(1 + W[y₀ e^(y₀ − (s²/λ) t)]),  y₀ = s/(λ a₀) − 1, time in units τ/D.
 
 For a₀ < 0 and D ≥ 2 the strength tends to 0, never through it: the balanced net is stuck at its saddle.
+`festina._formulas.mode_at_depth` says how these forms are evaluated.
 
-Symbols: s, singular value of Σʸˣ; λ, input variance vᵀΣˣv of the same mode; a₀, start; D, depth.
+Symbols: a, strength of a mode, the product of its layers; s, singular value of Σʸˣ; λ, input variance vᵀΣˣv of the same
+mode (`variance` in the code); a₀, start; D, depth; W, Lambert's function.
 
 Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖²; other losses only rescale time.
 
@@ -25,167 +27,104 @@ that Σˣ does not affect the time course: at D = 2 it leaves the rate alone, no
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-from .. import _chain
-from .._checks import MOST, RANGE, matching
-from .._errors import BadInput, shown
-from .._linalg import alignment_defect, balance_defect, chain_bases
-from .._noun import is_traced, noun, real_array
-from .._precision import in_double
-from .._setup import Setup
+from .._formulas import mode_at_depth
+from .._formulas.aligned_chain import alignment_defect, balance_defect, chain_bases
+from .._foundation.arrays import AnyArray, Numbers
+from .._foundation.checks import is_traced
+from .._foundation.errors import BadInput
+from .._foundation.nouns import noun
+from .._foundation.precision import in_double
+from .._setup.setup import Setup
+from ._fitting.aligned_modes import FITTING
 from ._linear import (
     MAP_READOUTS,
+    LayersInTime,
     LinearConstants,
-    aligned_assumption,
-    chain_assumption,
     grown,
     growth_along_modes,
-    horizon_assumption,
-    linear_assumptions,
     linear_constants,
-    lost_from_the_start,
-    range_assumption,
     weight_readouts,
 )
-from .base import Approach, Assumption, Theory
+from ._linear_assumptions import (
+    aligned_assumption,
+    chain_assumption,
+    horizon_assumption,
+    linear_assumptions,
+    range_assumption,
+)
+from ._mode_arguments import check_clock, check_product, mode_depth, mode_numbers, without_nan
+from ._remarks import lost_from_the_start
+from .base import Approach, Assumption, Seed, Theory, Times
 
 __all__ = ["AlignedModes"]
 
-LIMITS = np.finfo(float)
 
-
-def mode(times: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, depth: int | float = 2) -> Any:
+def mode(
+    times: object, *, singular_value: object, variance: object = 1.0, start: object, depth: object = 2
+) -> Float[AnyArray, "*shape"]:
     """Strength of a mode at `times`: axes of `times` first, then those of the other numbers.
 
-    `depth` is 1, 2, 3, …, or math.inf with time in units of τ/D. A start of zero stays there for
-    depth ≥ 2; a negative one decays to zero.
+    `times`, `singular_value`, `variance` and `start` are numbers or arrays. `depth` is 1, 2, 3, …, or math.inf with
+    time in units of τ/D. A start of zero stays there for depth ≥ 2; a negative one decays to zero.
 
     >>> mode([0.0, 100.0], singular_value=2.0, variance=0.5, start=1e-3, depth=2).round(6).tolist()
     [0.001, 4.0]
     """
-    times, s, variance, start = _checked(times, "times", singular_value, variance, start)
-    if not is_traced(times) and np.any(times < 0):
-        raise BadInput(f"times down to {np.min(times):g}", "times >= 0", "learning starts at time 0")
-    depth = _checked_depth(depth)
-    _check_product(variance, start, depth)
-    _check_turns(times, s, variance, start, depth)
-    return _answered(
-        _mode(times, s, variance, start, depth), times=times, singular_value=s, variance=variance, start=start
-    )
+    ts, s, variance, start = mode_numbers(times, "times", singular_value, variance, start)
+    if not is_traced(ts) and np.any(ts < 0):
+        raise BadInput(f"times down to {np.min(ts):g}", "times >= 0", "learning starts at time 0")
+    layers = mode_depth(depth)
+    check_product(variance, start, layers)
+    check_clock(ts, s, variance, start, layers)
+    answer = _mode(ts, s, variance, start, layers)
+    return without_nan(answer, times=ts, singular_value=s, variance=variance, start=start)
 
 
-def time_to(strength: Any, *, singular_value: Any, variance: Any = 1.0, start: Any, depth: int | float = 2) -> Any:
+def time_to(
+    strength: object, *, singular_value: object, variance: object = 1.0, start: object, depth: object = 2
+) -> Float[AnyArray, "*shape"]:
     """Time at which a mode reaches `strength`; infinite if it never does.
 
     `depth` as for `mode`; all numbers broadcast against each other.
     """
-    strength, s, variance, start = _checked(strength, "strength", singular_value, variance, start)
-    depth = _checked_depth(depth)
-    _check_product(variance, start, depth)
-    found = _time_to(strength, s, variance, start, depth)
-    return _answered(found, strength=strength, singular_value=s, variance=variance, start=start)
+    strength, s, variance, start = mode_numbers(strength, "strength", singular_value, variance, start)
+    layers = mode_depth(depth)
+    check_product(variance, start, layers)
+    answer = in_double(mode_at_depth.time_to)(strength, s, variance, start, layers)
+    return without_nan(answer, strength=strength, singular_value=s, variance=variance, start=start)
 
 
 @in_double
-def _mode(times, singular_value, variance, start, depth):
+def _mode(
+    times: Numbers, singular_value: Numbers, variance: Numbers, start: Numbers, depth: int | float
+) -> Float[AnyArray, "*shape"]:
     s, variance, start = jnp.broadcast_arrays(*map(jnp.asarray, (singular_value, variance, start)))
     times = jnp.reshape(jnp.asarray(times), jnp.shape(times) + (1,) * s.ndim)
-    return _chain.strength(*jnp.broadcast_arrays(times, s, variance, start), depth)
+    numbers = jnp.broadcast_arrays(times, s, variance, start)
+    return mode_at_depth.strength(numbers[0], numbers[1], numbers[2], numbers[3], depth)
 
 
-@in_double
-def _time_to(strength, singular_value, variance, start, depth):
-    return _chain.time_to(strength, singular_value, variance, start, depth)
-
-
-def _checked(first: Any, name: str, singular_value: Any, variance: Any, start: Any) -> tuple[Any, ...]:
-    numbers = {name: first, "singular_value": singular_value, "variance": variance, "start": start}
-    apart = {name: real_array(numbers.pop(name), name)} if name == "times" else {}  # times have axes of their own
-    checked = apart | matching(numbers, least={"variance": 0}, within=(0.0, RANGE[1]))
-    for argument, value in checked.items():
-        if not is_traced(value) and np.any(small := (value != 0) & (np.abs(value) < LIMITS.tiny)):
-            raise BadInput(
-                f"{argument} = {value[small][0]:g}",
-                f"0, or at least {LIMITS.tiny:.2g}: processors round what is below to 0",
-                f"use 0, or measure {argument} in a smaller unit",
-            )
-    return tuple(checked.values())
-
-
-def _check_product(variance: Any, start: Any, depth: float) -> None:
-    """In deep chains variance × start is a rate: where it leaves float64, so does the way to the target."""
-    if is_traced(variance, start) or depth < 2:
-        return
-    variance, start = np.broadcast_arrays(variance, start)
-    with np.errstate(over="ignore", under="ignore"):
-        product = np.abs(variance * start)
-    bad = (variance != 0) & (start != 0) & ((product < LIMITS.tiny) | (product > LIMITS.max))
-    if np.any(bad):
-        raise BadInput(
-            f"variance × start = {variance[bad][0]:g} × {start[bad][0]:g}",
-            "a product that float64 holds: the rate at which the start is felt",
-            "measure strengths in other units: start / unit and variance × unit, with the unit s/variance",
-        )
-
-
-def _check_turns(times: Any, s: Any, variance: Any, start: Any, depth: float) -> None:
-    """Deep chains are solved on a clock of their own, D |a₀|^(1−2/D) t, on which rates and times must be numbers."""
-    if is_traced(times, s, variance, start) or depth < 3:
-        return
-    factor, m = (1.0, 1.0) if depth == math.inf else (depth, 1 - 2 / depth)
-    with np.errstate(divide="ignore"):
-        size, last = np.log(np.abs(start)), np.log(np.max(times, initial=0.0) * factor)
-        turns = m * size + last + np.maximum(np.log(np.abs(s)), np.log(variance) + size)
-    if np.any(turns > math.log(LIMITS.max)):
-        raise BadInput(
-            f"a fastest rate × the last time of about 1e{np.max(turns) / math.log(10):.0f}",
-            f"at most {LIMITS.max:.2g}, which float64 holds",
-            "ask for earlier times: the mode is long where it stays",
-        )
-
-
-def _answered(found: Any, **numbers: Any) -> Any:
-    """What was found, unless it is no number."""
-    if is_traced(found) or not np.isnan(found).any():
-        return found
-    seen = ", ".join(f"{name} = {np.max(np.abs(values)):g}" for name, values in numbers.items())
-    raise BadInput(
-        f"no answer in float64 for numbers up to {seen}",
-        "rates and times whose products float64 holds",
-        "measure times and strengths in other units",
-    )
-
-
-def _checked_depth(depth: int | float) -> float:
-    plain = isinstance(depth, (int, float, np.integer, np.floating)) and not isinstance(depth, (bool, np.timedelta64))
-    if plain and depth == math.inf:
-        return math.inf
-    if not plain or not 1 <= depth <= MOST or depth % 1:
-        raise BadInput(f"depth = {shown(depth)}", "1, 2, 3, … or math.inf", "depth counts layers: hidden layers + 1")
-    return int(depth)
-
-
-def _layers(constants: LinearConstants, strengths: Any) -> tuple[Any, ...]:
-    """Every layer of a mode has |a|^(1/D); signs stay as they were, for a mode never passes through zero."""
+def _layers(constants: LinearConstants, strengths: Float[AnyArray, "time mode"]) -> LayersInTime:
+    """The layers of modes of these strengths: |a|^(1/D) in each, with the signs of the start, which never change."""
     if constants.depth == 1:
         return grown(constants, strengths[:, None])
-    begun = chain_bases(constants.modes, constants.weights)[0]
+    start = chain_bases(constants.modes, constants.weights).strengths
     # |0|^(1/D) has an infinite slope; hold zeros out of the power.
     live = strengths != 0
     size = jnp.where(live, jnp.abs(jnp.where(live, strengths, 1.0)) ** (1 / constants.depth), 0.0)
-    return grown(constants, jnp.sign(begun) * size[:, None])
+    return grown(constants, jnp.sign(start) * size[:, None])
 
 
 @noun
-class AlignedModes(Theory):
+class AlignedModes(Theory[LinearConstants, Float[AnyArray, " mode"]]):
     """Independent modes of a balanced, aligned deep linear network, at every depth; exact."""
 
     reference = {"saxe2014": "eq. 12", "saxe2019": "eq. 5", "jarvis2025": "eq. 7 and A.1"}
+    fitting = FITTING
     approach = Approach("lr", (0.08, 0.04, 0.02), order=1)
     readouts = {**MAP_READOUTS, **weight_readouts(_layers)}
 
@@ -203,7 +142,7 @@ class AlignedModes(Theory):
         start = setup.net.map(weights)
         depth = setup.net.depth
 
-        def fastest_rate():
+        def fastest_rate() -> float:
             largest = np.maximum(np.abs(modes.strengths(start)), np.abs(modes.targets()))
             return float(np.max(depth * largest ** (2 - 2 / depth) * modes.variances))
 
@@ -214,30 +153,32 @@ class AlignedModes(Theory):
             Assumption.at_most(
                 "balanced", "all layers of a mode have one strength", balance_defect(modes, weights), 1e-6, defect=True
             ),
-            range_assumption(chain_bases(modes, weights)[0]),
+            range_assumption(chain_bases(modes, weights).strengths),
             horizon_assumption(setup, fastest_rate()),
         )
 
-    def constants(self, setup: Setup, seed: Any) -> LinearConstants:
+    def constants(self, setup: Setup, seed: Seed) -> LinearConstants:
         return linear_constants(setup, seed)
 
-    def start(self, constants):
+    def start(self, constants: LinearConstants) -> Float[AnyArray, " mode"]:
         # From the layers: products of weights would hide a mode that starts at zero behind rounding,
         # and what is not zero grows.
-        return jnp.prod(chain_bases(constants.modes, constants.weights)[0], axis=0)
+        return jnp.prod(chain_bases(constants.modes, constants.weights).strengths, axis=0)
 
-    def field(self, constants, state):
+    def field(self, constants: LinearConstants, state: Float[AnyArray, " mode"]) -> Float[AnyArray, " mode"]:
         modes = constants.modes
-        return _chain.field(state, modes.singular_values, modes.variances, constants.depth)
+        return mode_at_depth.field(state, modes.singular_values, modes.variances, constants.depth)
 
-    def states(self, constants, times):
+    def states(self, constants: LinearConstants, times: Times) -> Float[AnyArray, "time mode"]:
         modes = constants.modes
         return _mode(times, modes.singular_values, modes.variances, self.start(constants), constants.depth)
 
-    def weights(self, constants, states):
+    def weights(self, constants: LinearConstants, states: Float[AnyArray, "time mode"]) -> LayersInTime:
         return _layers(constants, states)
 
-    def fastest_growth(self, constants, states):
+    def fastest_growth(
+        self, constants: LinearConstants, states: Float[AnyArray, "time mode"]
+    ) -> Float[AnyArray, " time"]:
         return growth_along_modes(constants.modes, states, constants.weights)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:

@@ -6,15 +6,16 @@ the blocks −λ/2, Σᵀ; Σ, λ/2 (κ = 1), and [saxe_slides, eqs. 13-15] [dom
     QQᵀ(t) = e^(Ft) Q₀ [1 + Q₀ᵀ Φ Q₀]⁻¹ Q₀ᵀ e^(Ft),      Φ = (e^(2Ft) − 1)/(2F).
 
 Its blocks are the representations W₁ᵀW₁ and W₂W₂ᵀ and the map W₂W₁; the tangent kernel is made of them. λ = 0 may
-be rich or lazy, large |λ| is lazy or delayed: see `experiments`. `festina._riccati` says how it is evaluated.
+be rich or lazy, large |λ| is lazy or delayed: see `experiments`. `festina._formulas.balanced_flow` says how the
+solution is evaluated.
 
-It ends at QQᵀ = Σ 2Λ o oᵀ over the pivots of the start with Λ > 0: the modes that the start can reach. A start
+It ends at QQᵀ = Σ 2Λ o oᵀ, summed over the eigenvectors o of F with Λ > 0 that the start can reach. A start
 that lacks a direction (a square net with λ = 0 whose determinant has the wrong sign; the reversal of a learned
 task) stays at a saddle for ever. Training leaves it all the same, by the error of its steps or by rounding, at a
 time that says something about them and nothing about the flow.
 
-Symbols: Σ = Σʸˣ/κ; s, its singular values; Λ = ±√(s² + λ²/4), ±λ/2, the eigenvalues of F, and o its vectors; λ, the
-balance: positive if the read-out is the larger layer.
+Symbols: Σ = Σʸˣ/κ; s, its singular values; Λ = ±√(s² + λ²/4), ±λ/2, the eigenvalues of F, and o its eigenvectors; λ,
+the balance (`lam` in the code): positive if the read-out is the larger layer; κ, input variance; Q, both layers.
 
 Convention: τ = 1. For Σˣ = κI the same holds with Σʸˣ/κ and κt.
 
@@ -26,66 +27,81 @@ for N_h = min(N_i, N_o), full rank and an invertible B; none is needed.
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
-from .. import _checks, _riccati
-from .._balance import balance
-from .._errors import NoTheory
-from .._linalg import NOTHING, Modes
-from .._noun import is_traced, noun, real_array, whole
-from .._precision import in_double
-from .._setup import Setup, Task
-from ..inits import Balanced
+from .._formulas import balanced_flow
+from .._formulas.balance import balance
+from .._formulas.modes import NOTHING, Modes
+from .._foundation import checks
+from .._foundation.arrays import AnyArray, Layers, Number
+from .._foundation.checks import is_traced, real_array, whole
+from .._foundation.errors import NoTheory
+from .._foundation.nouns import noun
+from .._foundation.precision import in_double
+from .._foundation.program_memory import compiled
+from .._setup.setup import Setup
+from ..inits.balanced import Balanced
 from ..nets import DeepLinear
-from ._linear import cut_off, horizon_assumption, two_layer_assumptions, unlearnable, weight_readouts
-from .base import Approach, Assumption, Readout, Theory, smooth_training
+from ..tasks.base import Task
+from ._linear import LayersInTime, weight_readouts
+from ._linear_assumptions import horizon_assumption, two_layer_assumptions
+from ._remarks import cut_off, unlearnable
+from .base import Approach, Assumption, Readout, Seed, Theory, Times, smooth_training
+
+if TYPE_CHECKING:
+    import xarray
+
 
 __all__ = ["BalancedRiccati"]
+
+State: TypeAlias = Float[AnyArray, "hidden row"]
+States: TypeAlias = Float[AnyArray, "time hidden row"]
 
 
 @noun
 class RiccatiConstants:
     """A flow, and what the readouts need besides."""
 
-    flow: _riccati.Flow
-    variance: Any
-    modes: Modes
-    weights: Any
-    floor: Any
-    cov_x: Any
-    x: Any
+    flow: balanced_flow.Flow
+    variance: Number  # κ
+    modes: Modes | None  # None in a family, which has no readout of modes
+    weights: Layers
+    floor: Number
+    cov_x: Float[AnyArray, "in in"]
+    x: Float[AnyArray, "sample in"] | None
 
 
-def _map(constants: RiccatiConstants, states: Any) -> Any:
-    first, last = _riccati.weights(constants.flow, states)
+def _map(constants: RiccatiConstants, states: States) -> Float[AnyArray, "time out in"]:
+    first, last = balanced_flow.weights(constants.flow, states)
     return last @ first
 
 
-def _loss(constants: RiccatiConstants, states: Any) -> Any:
+def _loss(constants: RiccatiConstants, states: States) -> Float[AnyArray, " time"]:
     return constants.floor + 0.5 * constants.variance * jnp.sum(_missing(constants, states) ** 2, axis=(-1, -2))
 
 
-def _missing(constants: RiccatiConstants, states: Any) -> Any:
-    """What the map lacks, in the singular vectors of the target, where that is diagonal: two products less."""
-    first, last = _riccati.factors(constants.flow, states)
-    seen = jnp.swapaxes(last, -1, -2) @ first
+def _missing(constants: RiccatiConstants, states: States) -> Float[AnyArray, "time out in"]:
+    """Target minus map in the singular vectors of the target, where that is diagonal: two products less."""
+    first, last = balanced_flow.factors(constants.flow, states)
+    reached = jnp.swapaxes(last, -1, -2) @ first
     values = constants.flow.singular_values
-    target = jnp.zeros(seen.shape[-2:], seen.dtype).at[jnp.arange(len(values)), jnp.arange(len(values))].set(values)
-    return target - seen
+    diagonal = jnp.arange(len(values))
+    target = jnp.zeros(reached.shape[-2:], reached.dtype).at[diagonal, diagonal].set(values)
+    return target - reached
 
 
-def _layers(constants: RiccatiConstants, states: Any) -> tuple[Any, Any]:
-    return _riccati.weights(constants.flow, states)
+def _layers(constants: RiccatiConstants, states: States) -> LayersInTime:
+    return balanced_flow.weights(constants.flow, states)
 
 
 @noun
-class BalancedRiccati(Theory):
+class BalancedRiccati(Theory[RiccatiConstants, State]):
     """Map, representations and tangent kernel of a λ-balanced two-layer linear network on white inputs; exact."""
 
     reference = {"saxe_slides": "eq. 13, eq. 14 and eq. 15", "domine2025": "theorem 4.3", "braun2022": "theorem 3.1"}
@@ -130,44 +146,44 @@ class BalancedRiccati(Theory):
             horizon_assumption(setup, fastest),
         )
 
-    def constants(self, setup: Setup, seed: Any) -> RiccatiConstants:
+    def constants(self, setup: Setup, seed: Seed) -> RiccatiConstants:
         task, weights = setup.task, setup.weights(seed)
         flow, variance = _flow(task.cov_yx, task.cov_x, weights)
         if not is_traced(flow):
             flow = dataclasses.replace(flow, known_gentle=bool(flow.gentle))
         return RiccatiConstants(flow, variance, setup.modes(seed), weights, task.floor(), task.cov_x, task.x)
 
-    def start(self, constants):
-        return _riccati.start(constants.flow)
+    def start(self, constants: RiccatiConstants) -> State:
+        return balanced_flow.start(constants.flow)
 
-    def field(self, constants, state):
-        return constants.variance * _riccati.field(constants.flow, state)
+    def field(self, constants: RiccatiConstants, state: State) -> State:
+        return constants.variance * balanced_flow.field(constants.flow, state)
 
-    def states(self, constants, times):
-        return _riccati.states(constants.flow, constants.variance * times)
+    def states(self, constants: RiccatiConstants, times: Times) -> States:
+        return balanced_flow.states(constants.flow, constants.variance * times)
 
-    def times_together(self, constants):
-        return 64 if constants.flow.stairs.shape[0] <= _riccati.NARROW else 1
+    def times_together(self, constants: RiccatiConstants) -> int:
+        return 64 if constants.flow.stairs.shape[0] <= balanced_flow.NARROW else 1
 
-    def costly(self, constants):
-        return constants.flow.stairs.shape[0] > _riccati.NARROW
+    def costly(self, constants: RiccatiConstants) -> bool:
+        return constants.flow.stairs.shape[0] > balanced_flow.NARROW
 
-    def weights(self, constants, states):
+    def weights(self, constants: RiccatiConstants, states: States) -> LayersInTime:
         return _layers(constants, states)
 
-    def fastest_growth(self, constants, states):
-        # |E| ≤ (tr (EᵀE)⁸)^(1/16), at most a third more than |E| itself for a hundred modes.
+    def fastest_growth(self, constants: RiccatiConstants, states: States) -> Float[AnyArray, " time"]:
+        # The spectral norm |E| ≤ (tr (EᵀE)⁸)^(1/16), at most a third more than |E| itself for a hundred modes.
         missing = _missing(constants, states)
         size = jnp.sqrt(jnp.sum(missing**2, axis=(-1, -2)))
         unit = missing / jnp.where(size > 0, size, 1.0)[:, None, None]
-        turned = jnp.swapaxes(unit, -1, -2)
-        power = unit @ turned if unit.shape[1] < unit.shape[2] else turned @ unit
+        transposed = jnp.swapaxes(unit, -1, -2)
+        power = unit @ transposed if unit.shape[1] < unit.shape[2] else transposed @ unit
         for _ in range(3):
             power = power @ power
         return constants.variance * size * jnp.trace(power, axis1=-2, axis2=-1) ** (1 / 16)
 
-    def turning(self, constants, state):
-        return constants.variance * _riccati.turning(state)
+    def turning(self, constants: RiccatiConstants, state: State) -> Float[AnyArray, "hidden hidden"]:
+        return constants.variance * balanced_flow.turning(state)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         flow = self.constants(setup, seed).flow
@@ -193,37 +209,38 @@ class BalancedRiccati(Theory):
 
 
 def family(
-    task: Task,
-    hidden: int,
+    task: object,
+    hidden: object,
     *,
-    lam: Any,
-    scale: Any,
-    seeds: int = 1,
-    times: Any,
-    observe: str | Iterable[str] = "loss",
-    aligned: bool = False,
-) -> Any:
-    """The solution for every λ, scale and seed at once, one compiled call; an `xarray.Dataset` with these axes.
+    lam: object,
+    scale: object,
+    seeds: object = 1,
+    times: object,
+    observe: object = "loss",
+    aligned: object = False,
+) -> xarray.Dataset:
+    """The solution for every λ, scale and seed, in one compiled call; a dataset with these axes.
 
-    Members start from `inits.Balanced(lam, scale, aligned)`; inputs must be white. `observe` takes any of loss, map,
+    The networks have `hidden` hidden units and start from `inits.Balanced(lam, scale, aligned)`; inputs must be white.
+    `lam` and `scale` are a number or several, `seeds` is a count. `observe` takes any of loss, map,
     input_representation, output_representation and kernel_distance.
     """
     import xarray
 
-    _checks.instance(task, "task", Task, "build one with festina.tasks, such as tasks.regression()")
+    task = checks.instance(task, "task", Task, "build one with festina.tasks, such as tasks.regression()")
     lams, scales = (
-        np.atleast_1d(
-            _checks.matching({name: real_array(value, name, ndim=(0, 1))}, within=(0.0, _checks.LARGEST))[name]
-        )
+        np.atleast_1d(checks.matching({name: real_array(value, name, ndim=(0, 1))}, within=(0.0, checks.LARGEST))[name])
         for name, value in (("lam", lam), ("scale", scale))
     )
-    names = _checks.names((observe,) if isinstance(observe, str) else observe, "observe")
+    names = checks.names((observe,) if isinstance(observe, str) else observe, "observe")
     for name in names:
-        _checks.choice(name, "observable of a family", FAMILY)
-    seeds, aligned = whole(seeds, "seeds"), _checks.truth(aligned, "aligned")
-    net, moments = DeepLinear(whole(hidden, "hidden")), task.moments_only()
+        checks.choice(name, "observable of a family", FAMILY)
+    count, along = whole(seeds, "seeds"), checks.truth(aligned, "aligned")
+    width, moments = whole(hidden, "hidden"), task.moments_only()
+    net, batch = DeepLinear(width), 256 if width <= balanced_flow.NARROW else None
     for extreme in (lams.min(), lams.max()):  # what one member cannot be, the family cannot
-        setup = Setup(moments, net, Balanced(float(extreme), float(scales[0]), aligned), times=times)
+        start = Balanced(float(extreme), float(scales[0]), along)
+        setup = Setup(moments, net, start, times=cast(Any, times))  # which checks them
         failed = [a for a in BalancedRiccati().assumptions(setup, 0) if not a.holds]
         if failed:
             raise NoTheory(
@@ -231,10 +248,10 @@ def family(
                 "every assumption of BalancedRiccati",
                 "whiten the task with tasks.whitened, or shorten the times",
             )
-    axes = np.meshgrid(lams, scales, np.arange(seeds), indexing="ij")
-    values = in_double(_members)(moments, task.floor(), *map(np.ravel, axes), setup.times, net, names, aligned)
-    sizes = (len(lams), len(scales), seeds)
-    coordinates = {"lam": lams, "scale": scales, "seed": np.arange(seeds), "time": setup.times}
+    axes = np.meshgrid(lams, scales, np.arange(count), indexing="ij")
+    values = in_double(_members)(moments, task.floor(), *map(np.ravel, axes), setup.times, net, names, along, batch)
+    sizes = (len(lams), len(scales), count)
+    coordinates = {"lam": lams, "scale": scales, "seed": np.arange(count), "time": setup.times}
     dims = ("lam", "scale", "seed", "time")
     return xarray.Dataset(
         {n: ((*dims, *BalancedRiccati.readouts[n].axes), v.reshape(*sizes, *v.shape[1:])) for n, v in values.items()},
@@ -245,23 +262,36 @@ def family(
 FAMILY = ("loss", "map", "input_representation", "output_representation", "kernel_distance")
 
 
-@functools.partial(jax.jit, static_argnames=("net", "names", "aligned"))
-def _members(task: Any, floor: Any, lams: Any, scales: Any, seeds: Any, times: Any, net: Any, names: Any, aligned: Any):
+@compiled(static_argnames=("net", "names", "aligned", "batch"))
+def _members(
+    task: Task,
+    floor: Number,
+    lams: Float[AnyArray, " member"],
+    scales: Float[AnyArray, " member"],
+    seeds: Int[AnyArray, " member"],
+    times: Times,
+    net: DeepLinear,
+    names: Sequence[str],
+    aligned: bool,
+    batch: int | None,
+) -> dict[str, Float[AnyArray, "member time ..."]]:
     variance = jnp.trace(task.cov_x) / task.d_in
 
-    def one(member):
+    def readouts(member: tuple[Number, Number, Int[AnyArray, ""]]) -> dict[str, Float[AnyArray, "time ..."]]:
         lam, scale, seed = member
         weights = Balanced(lam, scale, aligned).draw(jax.random.key(seed), net, task)
-        flow = _riccati.flow(task.cov_yx / variance, weights, lam)
-        constants = RiccatiConstants(flow, variance, None, weights, floor, task.cov_x, None)  # pyright: ignore
-        states = _riccati.states(flow, variance * times)
+        flow = balanced_flow.flow(task.cov_yx / variance, weights, lam)
+        constants = RiccatiConstants(flow, variance, None, weights, floor, task.cov_x, None)
+        states = balanced_flow.states(flow, variance * times)
         return {name: BalancedRiccati.readouts[name].read(constants, states) for name in names}
 
-    return jax.lax.map(one, (lams, scales, seeds), batch_size=256 if net.hidden[0] <= _riccati.NARROW else None)
+    return jax.lax.map(readouts, (lams, scales, seeds), batch_size=batch)
 
 
 @in_double
-@jax.jit
-def _flow(cov_yx: Any, cov_x: Any, weights: Any) -> tuple[_riccati.Flow, Any]:
+@compiled
+def _flow(
+    cov_yx: Float[AnyArray, "out in"], cov_x: Float[AnyArray, "in in"], weights: Layers
+) -> tuple[balanced_flow.Flow, Number]:
     variance = jnp.trace(cov_x) / cov_x.shape[0]
-    return _riccati.flow(cov_yx / variance, weights, balance(weights).lam), variance
+    return balanced_flow.flow(cov_yx / variance, weights, balance(weights).lam), variance

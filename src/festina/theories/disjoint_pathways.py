@@ -1,7 +1,7 @@
-"""Paths that are never open together, and share no edge, are deep linear networks of their own.
+"""Paths that are never open together, and share no edge, are separate deep linear networks.
 
 If no two paths that write the same outputs are ever open for the same sample, Σˣ(j, p) = 0 between them, and path p
-learns from its own moments alone. Where it starts balanced and along its modes, each of these obeys
+learns from its moments alone. Where it starts balanced and along its modes, each of these obeys
 [jarvis2025, eqs. 7 and 18] [saxe2014, eq. 12]
 
     da/dt = D |a|^(2 − 2/D) (s − d a),      D the number of layers of the path,
@@ -31,66 +31,76 @@ Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖².
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-from .. import _chain
-from .._checks import matching
-from .._errors import BadInput
-from .._linalg import Modes, alignment_defect, balance_defect, chain_bases, input_defect, modes_at
-from .._noun import noun, positive, static, whole
-from .._paths import product
-from .._precision import in_double
-from .._race import race
-from .._race_start import drawn
-from .._setup import Setup
-from ._gated import fastest_gated_rate, learned_rate, listed_paths_assumptions
-from ._linear import aligned_assumption, growth_along_modes, horizon_assumption, range_assumption
+from .._formulas import mode_at_depth
+from .._formulas.aligned_chain import alignment_defect, balance_defect, chain_bases
+from .._formulas.modes import Modes, input_defect, modes_at
+from .._foundation.arrays import AnyArray, Layers
+from .._foundation.checks import matching, positive, whole
+from .._foundation.errors import BadInput
+from .._foundation.nouns import noun, static
+from .._foundation.precision import in_double
+from .._setup.setup import Setup
+from ..nets.gated.paths import product
+from ..nets.gated.race import path_race
+from ._gated import listed_paths_assumptions, start_weights
+from ._linear import LayersInTime, growth_along_modes
+from ._linear_assumptions import aligned_assumption, horizon_assumption, range_assumption
 from ._race_maps import PathModes, path_modes, path_readouts
-from .base import Approach, Assumption, Theory, smooth_training
+from ._rates import fastest_gated_rate, learned_rate
+from .base import Approach, Assumption, Seed, Theory, Times, smooth_training
 
 __all__ = ["DisjointPathways"]
 
+State: TypeAlias = tuple[Float[AnyArray, " _"], ...]  # of every path, the strengths of its modes
+States: TypeAlias = tuple[Float[AnyArray, "time _"], ...]
 
-def time_to_loss(singular_value: Any, *, target: Any, start: Any, fraction: Any, lr: float | None = None) -> Any:
-    """Time at which a two-layer path with one mode has brought its loss to `fraction` of what it was with nothing.
 
-    `target` is s/d, `start` the strength a₀ at time 0 (see `effective_start`). With `lr`, the time that steps of this
-    length take, to first order in the start; without, that of gradient flow. All numbers broadcast.
+def time_to_loss(
+    singular_value: object, *, target: object, start: object, fraction: object, lr: object = None
+) -> Float[AnyArray, "*shape"] | np.floating:
+    """Time at which the loss of a two-layer path with one mode has fallen to `fraction` of the loss with no learning.
+
+    `target` is s/d, `start` the strength a₀ at time 0 (see `effective_start`). With a rate `lr`, the time that steps of
+    this length take, to first order in the start; without, that of gradient flow. All numbers broadcast.
 
     >>> round(float(time_to_loss(2**0.5 / 4, target=2**-0.5, start=2e-8, fraction=0.4)), 2)
     23.81
     """
     numbers = {"singular_value": singular_value, "target": target, "start": start, "fraction": fraction}
-    s, target, start, fraction = matching(numbers, above=dict.fromkeys(numbers, 0)).values()
-    if np.max(fraction) >= 1:
+    s, goal, a0, remaining = matching(numbers, above=dict.fromkeys(numbers, 0)).values()
+    if np.max(remaining) >= 1:
         raise BadInput(
-            f"fraction = {np.max(fraction):g}", "a fraction below 1 of the loss without learning", "lower fraction"
+            f"fraction = {np.max(remaining):g}", "a fraction below 1 of the loss without learning", "lower fraction"
         )
-    lr = None if lr is None else positive(lr, "lr")
-    rate = 2 * s if lr is None else 2 * np.log1p(lr * s) / lr
-    # 1 − √fraction, which would lose its digits next to 1; what is left is √fraction itself.
-    left, begun = np.broadcast_arrays(np.sqrt(fraction), start / target)
-    learned = (1 - fraction) / (1 + left)
-    if np.any(begun > learned):
-        wanted, had = learned[begun > learned][0], begun[begun > learned][0]
+    step = None if lr is None else positive(lr, "lr")
+    rate = 2 * s if step is None else 2 * np.log1p(step * s) / step
+    # Shares of the target: what is left at the end, √fraction; what the start has; and what is learned at the end,
+    # 1 − √fraction in a form that keeps its digits next to 1.
+    left, share = np.broadcast_arrays(np.sqrt(remaining), a0 / goal)
+    learned = (1 - remaining) / (1 + left)
+    if np.any(share > learned):
+        wanted, had = learned[share > learned][0], share[share > learned][0]
         raise BadInput(
             f"a start at {had:g} of the target, where the loss is {(1 - had) ** 2:.3g} of what it was with nothing",
             f"a start of at most {wanted:g} of the target, from where the loss falls to the fraction "
             f"{(1 - wanted) ** 2:.3g}",
             "lower start or fraction, or check that target is s/d",
         )
-    # ln[learned (1 − begun)/(begun (1 − learned))] as two logarithms of which none is negative.
-    tiny = begun < np.finfo(float).tiny  # or 0: a ratio that float64 does not hold
-    beyond = np.where(tiny, 1.0, (learned - begun) / np.where(tiny, 1.0, begun))
-    far = np.log(learned) + np.log(target) - np.log(start)
-    return (np.where(tiny, far, np.log1p(beyond)) + np.log1p((learned - begun) / left)) / rate
+    # ln[learned (1 − share)/(share (1 − learned))] as two logarithms of which none is negative.
+    tiny = share < np.finfo(float).tiny  # or 0: a ratio that float64 does not hold
+    beyond = np.where(tiny, 1.0, (learned - share) / np.where(tiny, 1.0, share))
+    far = np.log(learned) + np.log(goal) - np.log(a0)
+    return (np.where(tiny, far, np.log1p(beyond)) + np.log1p((learned - share) / left)) / rate
 
 
-def effective_start(width: int, scale: float) -> float:
-    """The strength Nσ²/2 from which a mode of two random layers seems to start, on average.
+def effective_start(width: object, scale: object) -> float:
+    """The strength Nσ²/2 from which a mode of two random layers of `width` units seems to start, on average.
 
     >>> round(effective_start(128, 0.5), 6)
     16.0
@@ -102,24 +112,24 @@ def effective_start(width: int, scale: float) -> float:
 class PathwayConstants:
     """The modes of every path, its start, its depth, and how a map is read off."""
 
-    own: tuple[Modes, ...]  # per path
-    weights: Any
+    chains: tuple[Modes, ...]  # the modes of every path
+    weights: Layers
     modes: PathModes
-    paths: tuple[tuple[int, ...], ...] = static()  # edges of each
+    paths: tuple[tuple[int, ...], ...] = static()  # the edges of each
     width: int = static()  # the largest number of modes
 
 
-def _layers_of(constants: PathwayConstants, path: int) -> tuple[Any, ...]:
+def _layers_of(constants: PathwayConstants, path: int) -> Layers:
     return tuple(constants.weights[k] for k in constants.paths[path])
 
 
-def _stacked(constants: PathwayConstants, strengths: Any) -> Any:
-    """(time, path, mode), padded with zeros."""
+def _stacked(constants: PathwayConstants, strengths: States) -> Float[AnyArray, "time path mode"]:
+    """The strengths of all paths, padded with zeros to one number of modes."""
     return jnp.stack([jnp.pad(a, ((0, 0), (0, constants.width - a.shape[1]))) for a in strengths], axis=1)
 
 
 @noun
-class DisjointPathways(Theory):
+class DisjointPathways(Theory[PathwayConstants, State]):
     """Gated paths that never meet, each a balanced deep linear chain along its modes; exact."""
 
     reference = {"jarvis2025": "eqs. 7, 17 to 23, appendix C", "saxe2014": "eq. 12"}
@@ -130,22 +140,22 @@ class DisjointPathways(Theory):
     def example(cls) -> Setup:
         from .. import inits, nets, tasks
 
-        net = nets.Gated.pathways([
+        pathways = [
             {"on": {"item": [0]}, "width": 3},
             {"on": {"item": [1, 2]}, "width": 4},
             {"on": {"item": [3]}, "width": (3, 3)},
-        ])  # fmt: skip
-        return Setup(tasks.xor(1.0), net, inits.Decoupled(0.2), until=24.0, points=31)
+        ]
+        return Setup(tasks.xor(1.0), nets.Gated.pathways(pathways), inits.Decoupled(0.2), until=24.0, points=31)
 
     def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
-        listed = listed_paths_assumptions(setup)
-        if not listed[-1].holds:
-            return listed
-        found = race(setup.net, setup.task)
-        paths = found.moments.paths
-        used = [k for p in found.open for k in paths[p].edges]
+        net = listed_paths_assumptions(setup)
+        if not net[-1].holds:
+            return net
+        race = path_race(setup.net, setup.task)
+        paths = race.moments.paths
+        used = [k for p in race.open for k in paths[p].edges]
         shared = len(used) - len(set(used))
-        own_edges = Assumption.at_most("own edges", "no edge is shared by two open paths", shared, 0)
+        unshared = Assumption.at_most("own edges", "no edge is shared by two open paths", shared, 0)
         together = Assumption.at_most(
             "never together",
             "no two paths that write the same outputs are open together",
@@ -154,99 +164,102 @@ class DisjointPathways(Theory):
             defect=True,
         )
         if shared or not together.holds:
-            return *listed, own_edges, together
+            return *net, unshared, together
         constants = in_double(lambda: self.constants(setup, seed))()
-        own = [constants.own[p] for p in found.open]
-        layers = [_layers_of(constants, p) for p in found.open]
+        chains = [constants.chains[p] for p in race.open]
+        layers = [_layers_of(constants, p) for p in race.open]
 
         return (
-            *listed,
-            own_edges,
+            *net,
+            unshared,
             together,
             *smooth_training(setup, lambda: fastest_gated_rate(setup, seed)),
             Assumption.at_most(
                 "shared modes",
                 "Σˣ of every path is diagonal in the right singular vectors of its Σʸˣ",
-                max(input_defect(modes, found.moments.cov_x[p, p]) for p, modes in zip(found.open, own, strict=True)),
+                max(input_defect(modes, race.moments.cov_x[p, p]) for p, modes in zip(race.open, chains, strict=True)),
                 1e-6,
                 defect=True,
             ),
-            aligned_assumption(max(map(alignment_defect, own, layers))),
+            aligned_assumption(max(map(alignment_defect, chains, layers))),
             Assumption.at_most(
                 "balanced",
                 "all layers of a mode have one strength",
-                max(map(balance_defect, own, layers)),
+                max(map(balance_defect, chains, layers)),
                 1e-6,
                 defect=True,
             ),
-            range_assumption(*(chain_bases(modes, path)[0] for modes, path in zip(own, layers, strict=True))),
+            range_assumption(*(chain_bases(modes, path).strengths for modes, path in zip(chains, layers, strict=True))),
             horizon_assumption(setup, learned_rate(setup)),
         )
 
-    def constants(self, setup: Setup, seed: Any) -> PathwayConstants:
-        moments = race(setup.net, setup.task).moments
-        weights = tuple(drawn(setup, seed))
+    def constants(self, setup: Setup, seed: Seed) -> PathwayConstants:
+        race = path_race(setup.net, setup.task)
+        moments, weights = race.moments, tuple(start_weights(setup, seed))
         edges = tuple(path.edges for path in moments.paths)
-        own = tuple(
-            modes_at(moments.cov_yx[p], moments.cov_x[p, p], product(weights, listed)) for p, listed in enumerate(edges)
+        chains = tuple(
+            modes_at(moments.cov_yx[p], moments.cov_x[p, p], product(weights, path)) for p, path in enumerate(edges)
         )
-        width = race(setup.net, setup.task).left[0].shape[1]  # as many as NeuralRace and the observable have
+        width = race.left[0].shape[1]  # as many as NeuralRace and the observable have
         left, right = (
             [basis @ np.eye(basis.shape[1], width) for basis in bases]
-            for bases in ([m.left for m in own], [m.right for m in own])
+            for bases in ([modes.left for modes in chains], [modes.right for modes in chains])
         )
-        return PathwayConstants(own, weights, path_modes(setup, moments, left, right), edges, width)
+        return PathwayConstants(chains, weights, path_modes(setup, moments, left, right), edges, width)
 
-    def start(self, constants):
+    def start(self, constants: PathwayConstants) -> State:
         # From the layers: products of weights would hide a mode that starts at zero behind rounding.
         return tuple(
-            jnp.prod(chain_bases(own, _layers_of(constants, p))[0], axis=0) for p, own in enumerate(constants.own)
+            jnp.prod(chain_bases(modes, _layers_of(constants, p)).strengths, axis=0)
+            for p, modes in enumerate(constants.chains)
         )
 
-    def field(self, constants, state):
+    def field(self, constants: PathwayConstants, state: State) -> State:
         return tuple(
-            _chain.field(a, own.singular_values, own.variances, len(edges))
-            for a, own, edges in zip(state, constants.own, constants.paths, strict=True)
+            mode_at_depth.field(a, modes.singular_values, modes.variances, len(edges))
+            for a, modes, edges in zip(state, constants.chains, constants.paths, strict=True)
         )
 
-    def states(self, constants, times):
-        def each(own, begun, edges):
-            numbers = jnp.broadcast_arrays(times[:, None], own.singular_values, own.variances, begun)
-            return _chain.strength(numbers[0], numbers[1], numbers[2], numbers[3], len(edges))
+    def states(self, constants: PathwayConstants, times: Times) -> States:
+        def strengths(modes: Modes, start: Float[AnyArray, " _"], edges: tuple[int, ...]) -> Float[AnyArray, "time _"]:
+            numbers = jnp.broadcast_arrays(times[:, None], modes.singular_values, modes.variances, start)
+            return mode_at_depth.strength(numbers[0], numbers[1], numbers[2], numbers[3], len(edges))
 
-        return tuple(map(each, constants.own, self.start(constants), constants.paths))
+        return tuple(map(strengths, constants.chains, self.start(constants), constants.paths))
 
-    def fastest_growth(self, constants, states):
+    def fastest_growth(self, constants: PathwayConstants, states: States) -> Float[AnyArray, " time"]:
         layers = (_layers_of(constants, p) for p in range(len(constants.paths)))
-        return functools.reduce(jnp.maximum, map(growth_along_modes, constants.own, states, layers))
+        return functools.reduce(jnp.maximum, map(growth_along_modes, constants.chains, states, layers))
 
-    def weights(self, constants, states):
-        found = [jnp.asarray(w) for w in constants.weights]
-        for p, (own, edges) in enumerate(zip(constants.own, constants.paths, strict=True)):
-            begun, _, bases = chain_bases(own, _layers_of(constants, p))
+    def weights(self, constants: PathwayConstants, states: States) -> LayersInTime:
+        weights = [jnp.asarray(w) for w in constants.weights]
+        for p, (modes, edges) in enumerate(zip(constants.chains, constants.paths, strict=True)):
+            start, _, bases = chain_bases(modes, _layers_of(constants, p))
             for place, k in enumerate(edges):
-                change = _layer_strengths(states[p], begun[place], len(edges)) - begun[place]
-                found[k] = found[k] + jnp.einsum("om,tm,im->toi", bases[place + 1], change, bases[place])
-        return tuple(jnp.broadcast_to(w, (states[0].shape[0], *w.shape[-2:])) for w in found)
+                change = _layer_strengths(states[p], start[place], len(edges)) - start[place]
+                weights[k] = weights[k] + jnp.einsum("om,tm,im->toi", bases[place + 1], change, bases[place])
+        return tuple(jnp.broadcast_to(w, (states[0].shape[0], *w.shape[-2:])) for w in weights)
 
 
-def _layer_strengths(strengths: Any, begun: Any, depth: int) -> Any:
-    """|a|^(1/D) in every layer, with the sign that it began with; one layer is the strength itself."""
+def _layer_strengths(
+    strengths: Float[AnyArray, "time mode"], start: Float[AnyArray, " mode"], depth: int
+) -> Float[AnyArray, "time mode"]:
+    """|a|^(1/D) in every layer, with the sign of the layer at the start; one layer is the strength itself."""
     if depth == 1:
         return strengths
     # |0|^(1/D) has an infinite slope; hold zeros out of the power.
     live = strengths != 0
-    return jnp.sign(begun) * jnp.where(live, jnp.abs(jnp.where(live, strengths, 1.0)) ** (1 / depth), 0.0)
+    return jnp.sign(start) * jnp.where(live, jnp.abs(jnp.where(live, strengths, 1.0)) ** (1 / depth), 0.0)
 
 
 def _together(setup: Setup) -> float:
     """Largest |Σˣ(j, p)| of two paths that write the same outputs, relative to what each has alone."""
-    found = race(setup.net, setup.task)
-    paths, cov_x = found.moments.paths, found.moments.cov_x
+    race = path_race(setup.net, setup.task)
+    paths, cov_x = race.moments.paths, race.moments.cov_x
     writes = setup.net.columns(setup.task.d_in, setup.task.d_out)[1]
     worst = 0.0
-    for p in found.open:
-        for j in found.open:
+    for p in race.open:
+        for j in race.open:
             if j < p and set(writes[paths[j].target]) & set(writes[paths[p].target]):
                 alone = np.sqrt(np.linalg.norm(cov_x[j, j]) * np.linalg.norm(cov_x[p, p]))
                 worst = max(worst, float(np.linalg.norm(cov_x[j, p]) / alone) if alone > 0 else 0.0)

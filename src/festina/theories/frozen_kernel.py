@@ -6,8 +6,8 @@ With outputs f on all samples, their slopes J in the weights at the start and th
 
 [jacot2018, eq. 2] [chizat2019, eq. 3]. For a linear net Σˣ takes the place of the samples, and the map moves by the
 same law. Training tends to this as its kernel moves less and less: as the weights grow while the output at the
-start does not, or as layers become very unequal in a net whose large layer spans all that is needed. Together with
-a theory of the rich limit it brackets a run.
+start does not, or as layers become very unequal in a net whose large layer spans all that is needed. A run lies
+between this theory and one of the rich limit.
 
 Symbols: K, tangent kernel at the start; f₀, outputs there; P, number of samples; z, time integral of the error.
 
@@ -17,50 +17,67 @@ so they are those of the start, and the kernel distance is 0.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-from .. import _kernel, _pair
-from .._checks import instance
-from .._noun import noun, static
-from .._paths import product
-from .._precision import in_double
-from .._setup import Setup
-from ..nets import DeepLinear
-from .base import Approach, Assumption, Limit, Readout, smooth_training
+from .._formulas import tangent_kernel, two_layer_mode
+from .._formulas.modes import Modes
+from .._foundation.arrays import AnyArray, Layers, Number, Weights
+from .._foundation.nouns import noun, static
+from .._foundation.precision import in_double
+from .._foundation.program_memory import compiled
+from .._setup.setup import Setup
+from ..nets.base import Net
+from ..nets.gated.paths import product
+from ._linear_assumptions import is_linear_chain
+from ._rates import fastest_rate
+from .base import Approach, Assumption, Limit, Readout, Seed, Times, smooth_training
 
 __all__ = ["FrozenKernel"]
 
 LARGEST = 4096  # outputs × samples: the kernel is a matrix of this size, and its eigenvectors are needed
 QUICK = 400  # up to this size, how lazy a setup is, is measured whenever theories are compared
 
+States = Float[AnyArray, "time vector"]
+
 
 @noun
 class KernelConstants:
-    """The kernel's rates, the first error along its vectors, and how its integral moves outputs, map and weights."""
+    """The kernel's rates, the error at the start along its vectors, and how its integral moves outputs and weights.
 
-    rates: Any  # (vector,)
-    error: Any  # (vector,)
-    begun: Any  # the outputs, or the map of a linear net, at the start
-    moves: Any  # (…shape of begun, vector)
-    floor: Any
-    weights: Any
-    weight_moves: Any  # per weight: (…shape, vector)
-    modes: Any
-    x: Any
+    The outputs on all samples are those of a net that is not a linear chain; of a chain the map takes their place.
+    """
+
+    rates: Float[AnyArray, " vector"]
+    error: Float[AnyArray, " vector"]
+    outputs: Float[AnyArray, "row column"]  # at the start
+    moves: Float[AnyArray, "row column vector"]  # of the outputs
+    floor: Number
+    weights: Weights
+    weight_moves: Weights  # per weight: (…shape, vector)
+    modes: Modes | None
+    x: Float[AnyArray, "sample in"] | None
     linear: bool = static()
 
 
+Kernel = tuple[
+    Float[AnyArray, " vector"],
+    Float[AnyArray, " vector"],
+    Float[AnyArray, "row column"],
+    Float[AnyArray, "row column vector"],
+    Weights,
+]
+
+
 @in_double
-@jax.jit
-def _of_map(weights: Any, target: Any, cov_x: Any) -> Any:
-    """A linear chain by its blocks: the samples' place is taken by the root of Σˣ."""
+@compiled
+def _of_map(weights: Layers, target: Float[AnyArray, "out in"], cov_x: Float[AnyArray, "in in"]) -> Kernel:
+    """The kernel of a linear chain, from its blocks: the root of Σˣ takes the place of the samples."""
     values, vectors = jnp.linalg.eigh(cov_x)
     root = (vectors * jnp.sqrt(jnp.maximum(values, 0))) @ vectors.T
-    blocks = _kernel.tangent(weights)
+    blocks = tangent_kernel.tangent(weights)
     matrix = _product(weights)
     size = matrix.size
     kernel = jnp.einsum("lop,lij->oipj", blocks.outer, root @ blocks.inner @ root).reshape(size, size)
@@ -68,19 +85,24 @@ def _of_map(weights: Any, target: Any, cov_x: Any) -> Any:
     error = ((target - matrix) @ root).reshape(size) @ basis
     along = basis.reshape(*matrix.shape, size)
     moves = jnp.einsum("lop,lij,pjk->oik", blocks.outer, blocks.inner @ root, along)
-    # The slope of every weight, pulled back from each vector.
-    pull = lambda direction: jax.vjp(_product, weights)[1](direction @ root)[0]  # noqa: E731
+
+    def pull(direction: Float[AnyArray, "out in"]) -> Layers:
+        """The slope of every weight, pulled back from one vector."""
+        return jax.vjp(_product, weights)[1](direction @ root)[0]
+
     weight_moves = jax.vmap(pull, in_axes=2, out_axes=-1)(along)
     return jnp.maximum(rates, 0), error, matrix, moves, weight_moves
 
 
-def _product(weights: Any) -> Any:
+def _product(weights: Layers) -> Float[AnyArray, "out in"]:
     return product(weights, range(len(weights)))
 
 
 @in_double
-def _of_samples(net: Any, weights: Any, x: Any, y: Any) -> Any:
-    """Any net by the slopes of its outputs."""
+def _of_samples(
+    net: Net, weights: Weights, x: Float[AnyArray, "sample in"], y: Float[AnyArray, "sample out"]
+) -> Kernel:
+    """The kernel of any net, from the slopes of its outputs."""
     count = x.shape[0]
     outputs = net.apply(weights, x)
     slopes = jax.jacrev(lambda w: net.apply(w, x).reshape(-1) / jnp.sqrt(count))(weights)
@@ -92,25 +114,34 @@ def _of_samples(net: Any, weights: Any, x: Any, y: Any) -> Any:
     return jnp.maximum(rates, 0), error, outputs, moves, weight_moves
 
 
-def _moved(constants: KernelConstants, states: Any) -> Any:
-    return constants.begun + jnp.einsum("...k,tk->t...", constants.moves, states)
+def _moved(constants: KernelConstants, states: States) -> Float[AnyArray, "time row column"]:
+    return constants.outputs + jnp.einsum("...k,tk->t...", constants.moves, states)
 
 
-def _loss(constants: KernelConstants, states: Any) -> Any:
+def _loss(constants: KernelConstants, states: States) -> Float[AnyArray, " time"]:
     return constants.floor + 0.5 * jnp.sum((constants.error - constants.rates * states) ** 2, axis=-1)
 
 
-def _outputs(constants: KernelConstants, states: Any) -> Any:
+def _outputs(constants: KernelConstants, states: States) -> Float[AnyArray, "time sample out"]:
     moved = _moved(constants, states)
     return jnp.einsum("si,toi->tso", constants.x, moved) if constants.linear else moved
 
 
-def _still(value: Any, states: Any) -> Any:
+def _still(value: Float[AnyArray, "row column"], states: States) -> Float[AnyArray, "time row column"]:
     return jnp.broadcast_to(value, (len(states), *value.shape))
 
 
+def _error_integral(rates: Float[AnyArray, " vector"], times: Times) -> States:
+    """(1 − e^(−rate t))/rate, the time integral of an error that starts at 1; also at rate = 0."""
+    times = times[:, None]
+    exponents = rates * times
+    early = exponents < 1  # where a rate is 0, or its product with the time
+    late = -jnp.expm1(-exponents) / jnp.where(early, 1.0, rates)
+    return jnp.where(early, times * two_layer_mode.mean_decay(exponents), late)
+
+
 @noun
-class FrozenKernel(Limit):
+class FrozenKernel(Limit[KernelConstants, Float[AnyArray, " vector"]]):
     """Learning under the tangent kernel of the start, for any net; the limit of lazy training."""
 
     reference = {"jacot2018": "eq. 2", "chizat2019": "eq. 3"}
@@ -129,9 +160,9 @@ class FrozenKernel(Limit):
 
     @classmethod
     def example(cls) -> Setup:
-        return cls().turned(0.1)
+        return cls().example_at(0.1)
 
-    def turned(self, value: float) -> Setup:
+    def example_at(self, value: float) -> Setup:
         from .. import inits, nets, tasks
 
         # Mirrored units: the weights grow, the output at the start stays zero.
@@ -147,7 +178,11 @@ class FrozenKernel(Limit):
             return (Assumption.that("samples", "a net that is not linear needs samples", False, "moments", "samples"),)
         hard = Assumption.at_most("kernel", "outputs × samples (inputs, for a linear net)", size, LARGEST)
         soft = Assumption.at_most(
-            "quick kernel", "the kernel is small enough to be compared in passing", size, QUICK, advisory=True
+            "quick kernel",
+            "the kernel is small enough to be formed whenever theories are compared",
+            size,
+            QUICK,
+            advisory=True,
         )
         if not soft.holds:
             return (hard, soft, *smooth_training(setup, lambda: fastest_rate(setup, seed)))
@@ -162,33 +197,29 @@ class FrozenKernel(Limit):
         )
         return (hard, soft, *smooth_training(setup, lambda: fastest), lazy)
 
-    def constants(self, setup: Setup, seed: Any) -> KernelConstants:
-        bound, weights = setup.bound(), setup.weights(seed)
-        task, net = bound.task, bound.net
-        chain = isinstance(net, DeepLinear)
+    def constants(self, setup: Setup, seed: Seed) -> KernelConstants:
+        lifted, weights = setup.lifted(), setup.weights(seed)
+        task, net = lifted.task, lifted.net
+        chain = is_linear_chain(net)
         if chain:
-            parts = _of_map(weights, task.target(), task.cov_x)
+            kernel = _of_map(weights, task.target(), task.cov_x)
         else:
-            parts = _of_samples(net, weights, task.x, task.y)
-        rates, error, begun, moves, weight_moves = parts
+            kernel = _of_samples(net, weights, task.x, task.y)
+        rates, error, outputs, moves, weight_moves = kernel
         floor = task.floor() if chain else 0.0
         modes = setup.modes(seed) if chain else None
-        return KernelConstants(rates, error, begun, moves, floor, weights, weight_moves, modes, task.x, chain)
+        return KernelConstants(rates, error, outputs, moves, floor, weights, weight_moves, modes, task.x, chain)
 
-    def start(self, constants):
+    def start(self, constants: KernelConstants) -> Float[AnyArray, " vector"]:
         return jnp.zeros_like(constants.rates)
 
-    def field(self, constants, state):
+    def field(self, constants: KernelConstants, state: Float[AnyArray, " vector"]) -> Float[AnyArray, " vector"]:
         return constants.error - constants.rates * state
 
-    def states(self, constants, times):
-        rates, times = constants.rates, times[:, None]
-        turns = rates * times
-        early = turns < 1  # where a rate is 0, or its product with the time
-        late = -jnp.expm1(-turns) / jnp.where(early, 1.0, rates)
-        return constants.error * jnp.where(early, times * _pair.mean_decay(turns), late)
+    def states(self, constants: KernelConstants, times: Times) -> States:
+        return constants.error * _error_integral(constants.rates, times)
 
-    def path(self, constants, states):
+    def path(self, constants: KernelConstants, states: States) -> Weights:
         return jax.tree.map(
             lambda w, moves: w + jnp.einsum("...k,tk->t...", moves, states), constants.weights, constants.weight_moves
         )
@@ -200,37 +231,8 @@ class FrozenKernel(Limit):
         )
 
 
-def fastest_rate(setup: Setup, seed: int) -> float:
-    """The largest eigenvalue of the kernel by power iteration; the kernel is not formed."""
-    instance(setup, "setup", Setup, "build one with festina.Setup(task, net, init)")
-    bound, weights = setup.bound(), setup.weights(seed)
-    net, task = bound.net, bound.task
-    if net.linear:
-        values, vectors = np.linalg.eigh(task.cov_x)
-        root = (vectors * np.sqrt(np.maximum(values, 0))).T
-        return float(_largest_eigenvalue(net, weights, root))
-    return float(_largest_eigenvalue(net, weights, task.x)) / task.samples
-
-
-@in_double
-@jax.jit
-def _largest_eigenvalue(net: Any, weights: Any, x: Any) -> Any:
-    def apply(w):
-        return x @ net.map(w).T if net.linear else net.apply(w, x)
-
-    outputs, pull = jax.vjp(apply, weights)
-
-    def improve(_, state):
-        direction = state[0] / jnp.linalg.norm(state[0])
-        moved = jax.jvp(apply, (weights,), pull(direction))[1]
-        return moved, jnp.sum(direction * moved)
-
-    first = jax.random.normal(jax.random.key(0), outputs.shape, outputs.dtype)
-    return jax.lax.fori_loop(0, 50, improve, (first, jnp.zeros((), outputs.dtype)))[1]
-
-
 def _kernel_size(setup: Setup) -> int | None:
-    if isinstance(setup.net, DeepLinear):
+    if is_linear_chain(setup.net):
         return setup.task.d_in * setup.task.d_out
     return None if setup.task.samples is None else setup.task.samples * setup.task.d_out
 
@@ -238,21 +240,32 @@ def _kernel_size(setup: Setup) -> int | None:
 def _movement(setup: Setup, constants: KernelConstants) -> float:
     """Relative change of the kernel from the start to the weights at which the frozen path ends."""
     last = np.asarray(setup.times)[-1:]
-    bound = setup.bound()
-    return float(_kernel_movement(bound.net, bound.task.x, bound.task.cov_x, constants, last))
+    lifted = setup.lifted()
+    if constants.linear:
+        return float(_movement_of_chain(lifted.task.cov_x, constants, last))
+    return float(_movement_of_samples(lifted.net, lifted.task.x, constants, last))
 
 
 @in_double
-def _kernel_movement(net: Any, x: Any, cov_x: Any, constants: KernelConstants, last: Any) -> Any:
+def _movement_of_chain(cov_x: Float[AnyArray, "in in"], constants: KernelConstants, last: Times) -> Float[AnyArray, ""]:
+    before, after = tangent_kernel.tangent(constants.weights), tangent_kernel.tangent(_end(constants, last))
+    return tangent_kernel.relative_change(before, after, cov_x)
+
+
+@in_double
+def _movement_of_samples(
+    net: Net, x: Float[AnyArray, "sample columns"], constants: KernelConstants, last: Times
+) -> Float[AnyArray, ""]:
+    def kernel(weights: Weights) -> Float[AnyArray, "output output"]:
+        slopes = jax.tree.leaves(jax.jacrev(lambda w: net.apply(w, x).reshape(-1))(weights))
+        flat = [leaf.reshape(leaf.shape[0], -1) for leaf in slopes]
+        return sum((slope @ slope.T for slope in flat), jnp.zeros(()))
+
+    before, after = kernel(constants.weights), kernel(_end(constants, last))
+    return jnp.linalg.norm(after - before) / jnp.linalg.norm(before)
+
+
+def _end(constants: KernelConstants, last: Times) -> Weights:
     theory = FrozenKernel()
     path = theory.path(constants, theory.states(constants, jnp.asarray(last)))
-    ended = jax.tree.map(lambda leaf: leaf[0], path)
-    if constants.linear:
-        return _kernel.relative_change(_kernel.tangent(constants.weights), _kernel.tangent(ended), cov_x)
-
-    def kernel(weights):
-        slopes = jax.tree.leaves(jax.jacrev(lambda w: net.apply(w, x).reshape(-1))(weights))
-        return sum(leaf.reshape(leaf.shape[0], -1) @ leaf.reshape(leaf.shape[0], -1).T for leaf in slopes)
-
-    begun = kernel(constants.weights)
-    return jnp.linalg.norm(kernel(ended) - begun) / jnp.linalg.norm(begun)
+    return jax.tree.map(lambda leaf: leaf[0], path)

@@ -7,15 +7,16 @@ the diagonal of Σʸˣ(p) and B the product of the edges of a path [jarvis2025, 
 
 j over the paths that write where p writes. Paths that share no edge may have bases of their own [jarvis2025, appendix
 F]; then (U_pᵀ U_j)_ab (V_jᵀ Σˣ(j, p) V_p)_ba takes the place of D(j, p), a full matrix over modes, computed and never
-typed. It is the flow itself as long as the brackets stay U_p diag(…) V_pᵀ, which is measured along the solution: they
-may do so by a symmetry of the start, as for all subsets of m contexts of equal hierarchies on what a linear map leaves
-of them, started alike. Beside a path that learns this map they do not, for it turns the vectors u that are left.
+typed in. It is the flow itself as long as the brackets stay U_p diag(…) V_pᵀ, which is measured along the solution.
+They may do so by a symmetry of the start, as for all subsets of m contexts of equal hierarchies, started alike, that
+learn what a linear map leaves of the target. Beside a path that learns this map they do not: it rotates the vectors u
+of what is left.
 
 What makes a path fast: larger S(p), fewer layers, a larger or less balanced start, and more paths through its edges.
 
 Small random layers are not along the modes. For a path of two layers that shares no edge, mode a then grows from
-½|W₁v + W₂ᵀu| in either layer, in what modes of larger S leave of the hidden layer: on average from B = Nσ²/2 with N
-hidden units of standard deviation σ. The race is run from there, where it is asked for by name.
+½|W₁v + W₂ᵀu| in either layer, in the hidden directions that modes of larger S leave: on average from B = Nσ²/2 with N
+hidden units of standard deviation σ. The race starts from there if the theory is requested by name.
 
 Corrected: "each moment can be diagonalised" is not enough, the basis belongs to the node. Variances are paired with
 singular values by vᵀ Σˣ v; pairing sorted lists is wrong wherever the orders differ. [jarvis2025, appendix G] prints
@@ -30,43 +31,50 @@ Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖². In sequential tr
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-from .. import _race, _race_start
-from .._linalg import NOTHING
-from .._noun import noun
-from .._setup import Setup
-from ._gated import fastest_gated_rate, gated_integration, listed_paths_assumptions
-from ._linear import cut_off, range_assumption
+from .._formulas.modes import NOTHING
+from .._foundation.arrays import AnyArray, Layers
+from .._foundation.nouns import noun
+from .._setup.setup import Setup
+from ..nets.gated import race, race_layers
+from ._gated import gated_integration, listed_paths_assumptions, start_weights
+from ._linear import LayersInTime
+from ._linear_assumptions import range_assumption
 from ._race_maps import PathModes, path_modes, path_readouts
-from .base import Approach, Assumption, Readout, Reduction, smooth_training
+from ._rates import fastest_gated_rate
+from ._remarks import cut_off
+from .base import Approach, Assumption, Readout, Reduction, Seed, smooth_training
 
 __all__ = ["NeuralRace"]
 
-WATCHED = 60  # times at which the brackets are looked at
+CHECKED_TIMES = 60  # times at which the brackets are measured
+
+State: TypeAlias = Float[AnyArray, "edge mode"]
 
 
 @noun
 class RaceConstants:
     """The law of the strengths, where they start, the layers around them, and how a map is read off."""
 
-    law: _race.Law
-    layers: _race_start.Layers
-    weights: Any
+    law: race.Law
+    layers: race_layers.Layers
+    weights: Layers
     modes: PathModes
 
 
 @noun
-class NeuralRace(Reduction):
+class NeuralRace(Reduction[RaceConstants, State]):
     """Strengths of the modes of paths that may share edges, from a decoupled start; integrated."""
 
     reference = {"jarvis2025": "eq. 5, eq. 6, eq. 9 and eq. 10, appendix F", "saxe2022": "race reduction"}
     approach = Approach("lr", (0.02, 0.01, 0.005), order=1)
     readouts = {
-        **path_readouts(lambda c, b: _race.path_strengths(c.law.edges, b)),
+        **path_readouts(lambda c, b: race.path_strengths(c.law.edges, b)),
         "edge_strengths": Readout(("edge", "mode"), lambda constants, states: states),
     }
 
@@ -79,15 +87,15 @@ class NeuralRace(Reduction):
         return Setup(task, net, inits.Decoupled(0.5), until=24.0, points=31)
 
     def assumptions(self, setup: Setup, seed: int) -> tuple[Assumption, ...]:
-        listed = listed_paths_assumptions(setup)
-        if not listed[-1].holds:
-            return listed
-        found = _race.race(setup.net, setup.task)
+        net = listed_paths_assumptions(setup)
+        if not net[-1].holds:
+            return net
+        path_race = race.path_race(setup.net, setup.task)
         constants = self.constants(setup, seed)
-        defects, layers = found.defects(), constants.layers
-        off, derived = layers.defect > _race_start.DECOUPLED, layers.derived
+        defects, layers = path_race.defects(), constants.layers
+        off, derived = layers.defect > race_layers.DECOUPLED, layers.derived
         measured = [
-            *listed,
+            *net,
             *smooth_training(setup, lambda: fastest_gated_rate(setup, seed)),
             gated_integration(setup, seed),
             Assumption.at_most(
@@ -100,91 +108,91 @@ class NeuralRace(Reduction):
                 "decoupled",
                 "every edge starts diagonal between the bases of its nodes",
                 float(np.max(layers.defect)),
-                _race_start.DECOUPLED,
+                race_layers.DECOUPLED,
                 advisory=bool(np.all(derived[off])),
             ),
         ]
-        begun, paths = np.asarray(layers.begun), found.moments.paths
-        measured.append(range_assumption(*(begun[list(paths[p].edges)] for p in found.open)))
+        strengths, paths = np.asarray(layers.strengths), path_race.moments.paths
+        measured.append(range_assumption(*(strengths[list(paths[p].edges)] for p in path_race.open)))
         if derived.any():
-            measured.append(_small_start(found, constants))
+            measured.append(_small_start(path_race, constants))
         if all(assumption.holds or assumption.advisory for assumption in measured):
-            measured.append(self._diagonal_couplings(setup, found, constants, advisory=bool(derived.any())))
+            measured.append(self._diagonal_couplings(setup, path_race, constants, advisory=bool(derived.any())))
         return tuple(measured)
 
     def _diagonal_couplings(
-        self, setup: Setup, found: _race.Race, constants: RaceConstants, *, advisory: bool
+        self, setup: Setup, path_race: race.PathRace, constants: RaceConstants, *, advisory: bool
     ) -> Assumption:
         times = np.asarray(setup.times)
-        some = times[np.unique(np.linspace(0, len(times) - 1, WATCHED).astype(int))]
-        strengths = _race.followed(constants.law, np.asarray(constants.layers.begun), some)
+        some = times[np.unique(np.linspace(0, len(times) - 1, CHECKED_TIMES).astype(int))]
+        strengths = race.integrated(constants.law, np.asarray(constants.layers.strengths), some)
         return Assumption.at_most(
             "diagonal couplings",
-            "what paths take from each other keeps to each one's own modes, along the solution",
-            _race.coupling_defect(found, strengths),
+            "the error of every path stays diagonal in its modes, along the solution",
+            race.coupling_defect(path_race, strengths),
             1e-6,
             advisory=advisory,
         )
 
-    def constants(self, setup: Setup, seed: Any) -> RaceConstants:
+    def constants(self, setup: Setup, seed: Seed) -> RaceConstants:
         return setup._remembered("race constants", seed, lambda seed: _constants(setup, seed))
 
-    def start(self, constants):
-        return jnp.asarray(constants.layers.begun)
+    def start(self, constants: RaceConstants) -> State:
+        return jnp.asarray(constants.layers.strengths)
 
-    def field(self, constants, state):
-        return _race.slope(constants.law, state)
+    def field(self, constants: RaceConstants, state: State) -> State:
+        return race.slope(constants.law, state)
 
-    def weights(self, constants, states):
+    def weights(self, constants: RaceConstants, states: Float[AnyArray, "time edge mode"]) -> LayersInTime:
         layers = constants.layers
         return tuple(
-            w + jnp.einsum("om,tm,im->toi", layers.out[k], states[:, k] - layers.begun[k], layers.into[k])
+            w + jnp.einsum("om,tm,im->toi", layers.out[k], states[:, k] - layers.strengths[k], layers.into[k])
             for k, w in enumerate(constants.weights)
         )
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
-        found = _race.race(setup.net, setup.task)
-        defects = {name: np.max(values) for name, values in found.defects().items()}
-        said = [
+        path_race = race.path_race(setup.net, setup.task)
+        defects = {name: np.max(values) for name, values in path_race.defects().items()}
+        remarks = [
             (
-                f"bases: {len(found.components)} components of paths; largest off-diagonal share of VᵀΣˣV "
+                f"bases: {len(path_race.components)} components of paths; largest off-diagonal share of VᵀΣˣV "
                 f"{defects['defect']:.2g}, commutator {defects['commutator']:.2g}, mismatch inside components "
                 f"{defects['mismatch']:.2g}"
             )
         ]
         layers = self.constants(setup, seed).layers
         if np.any(layers.derived):
-            said.append(
+            remarks.append(
                 f"{int(np.sum(layers.derived))} of {len(layers.derived)} components do not start along the modes: "
                 "they start from ½|W₁v + W₂ᵀu| in either layer, right as the layers become small"
             )
-            first = [members[0] for members in found.components.values()]
+            first = [members[0] for members in path_race.components.values()]
             for p in np.asarray(first)[np.asarray(layers.derived, bool)]:
-                said += cut_off(np.asarray(found.strengths[p]))
-        return tuple(said)
+                remarks += cut_off(np.asarray(path_race.strengths[p]))
+        return tuple(remarks)
 
 
-def _constants(setup: Setup, seed: Any) -> RaceConstants:
-    found = _race.race(setup.net, setup.task)
-    weights = tuple(_race_start.drawn(setup, seed))
+def _constants(setup: Setup, seed: Seed) -> RaceConstants:
+    path_race = race.path_race(setup.net, setup.task)
+    weights = tuple(start_weights(setup, seed))
     return RaceConstants(
-        _race.Law.of(found, len(weights)),
-        _race_start.layers(found, setup.net.graph, weights),
+        race.Law.of(path_race, len(weights)),
+        race_layers.layers_in_bases(path_race, setup.net.graph, weights),
         weights,
-        path_modes(setup, found.moments, found.left, found.right),
+        path_modes(setup, path_race.moments, path_race.left, path_race.right),
     )
 
 
-def _small_start(found: _race.Race, constants: RaceConstants) -> Assumption:
-    """That random layers are small against what their paths learn alone: squares of layers over smallest targets."""
+def _small_start(path_race: race.PathRace, constants: RaceConstants) -> Assumption:
+    """Random layers are small against what their paths learn alone: squares of layers over smallest targets."""
     worst = 0.0
-    for members, derived in zip(found.components.values(), constants.layers.derived, strict=True):
+    for members, derived in zip(path_race.components.values(), constants.layers.derived, strict=True):
         if derived:
             p = members[0]
-            values, variances = found.strengths[p], np.diag(found.variances[p, p])
+            values, variances = path_race.strengths[p], np.diag(path_race.variances[p, p])
             live = values > NOTHING * np.max(values)
             smallest = np.min(values[live] / variances[live], initial=np.inf)
-            size = max(np.linalg.norm(constants.weights[k], 2) for k in found.moments.paths[p].edges)
+            size = max(np.linalg.norm(constants.weights[k], 2) for k in path_race.moments.paths[p].edges)
             worst = max(worst, float(size**2 / smallest))
     statement = "layers that are not along the modes are small: |W|² relative to the smallest target"
     return Assumption.at_most("small start", statement, worst, 0.05)

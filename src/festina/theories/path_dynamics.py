@@ -6,7 +6,8 @@ p on the two sides of edge e,
     dW_e/dt = Σ_{p through e} W_afterᵀ [ Σʸˣ(p) − Σ_j W_j Σˣ(j, p) ] W_beforeᵀ          [jarvis2025, eqs. 3 and 8]
 
 where j runs over the paths that write where p writes. The state is all weights, and the law is integrated: exact for
-every gated network, at a cost that does not grow with the number of samples, nor with that of paths (see `_bound`).
+every gated network, at a cost that does not grow with the number of samples, nor with that of paths (see
+`festina.nets.gated.lifted`).
 
 Corrected: with the loss averaged over samples, as [jarvis2025, eq. 2] has it, the clock is τ = 1/rate; τ = 1/(N·rate)
 of eq. 3 belongs to the loss summed over samples.
@@ -19,44 +20,53 @@ Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖².
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
-from .. import _objective
-from .._noun import noun
-from .._setup import Setup
-from ._gated import fastest_gated_rate, gated_assumption, gated_integration
-from .base import Approach, Assumption, Readout, Reduction, smooth_training
+from .._foundation.arrays import AnyArray, Layers
+from .._foundation.nouns import noun
+from .._setup import loss
+from .._setup.setup import Setup
+from ..nets.base import Net
+from ._gated import gated_assumption, gated_integration
+from ._linear import LayersInTime
+from ._rates import fastest_gated_rate
+from .base import Approach, Assumption, Readout, Reduction, Seed, smooth_training
 
 __all__ = ["PathDynamics"]
+
+State: TypeAlias = tuple[Float[AnyArray, "_ _"], ...]  # the weights of every edge
 
 
 @noun
 class PathConstants:
     """The network as a map of gated inputs, what its loss is computed from, and the start."""
 
-    net: Any
-    seen: Any
-    weights: Any
-    x: Any
+    net: Net
+    evidence: loss.Moments | loss.Samples
+    weights: Layers
+    x: Float[AnyArray, "sample columns"] | None  # inputs of the samples, and their gates
 
 
-def _maps(constants: PathConstants, states: Any) -> Any:
+def _maps(constants: PathConstants, states: LayersInTime) -> Float[AnyArray, "time out in"]:
     return jax.vmap(constants.net.map)(states)
 
 
-def _losses(constants: PathConstants, states: Any) -> Any:
-    return jax.vmap(lambda weights: _objective.loss(constants.net, constants.seen, weights))(states)
+def _losses(constants: PathConstants, states: LayersInTime) -> Float[AnyArray, " time"]:
+    return jax.vmap(lambda weights: loss.loss(constants.net, constants.evidence, weights))(states)
 
 
-def _outputs(constants: PathConstants, states: Any) -> Any:
-    return jax.vmap(lambda weights: constants.net.apply(weights, constants.x))(states)
+def _outputs(constants: PathConstants, states: LayersInTime) -> Float[AnyArray, "time sample out"]:
+    x = constants.x
+    assert x is not None  # a task without samples has no readout of outputs
+    return jax.vmap(lambda weights: constants.net.apply(weights, x))(states)
 
 
 @noun
-class PathDynamics(Reduction):
+class PathDynamics(Reduction[PathConstants, State]):
     """Gradient flow of a gated network on the moments of its paths; exact for every gated network."""
 
     reference = {"jarvis2025": "eq. 3, eq. 4 and eq. 8"}
@@ -82,22 +92,23 @@ class PathDynamics(Reduction):
         smooth = smooth_training(setup, lambda: fastest_gated_rate(setup, seed))
         return (gated, *smooth, gated_integration(setup, seed))
 
-    def constants(self, setup: Setup, seed: Any) -> PathConstants:
-        bound = setup.bound()
+    def constants(self, setup: Setup, seed: Seed) -> PathConstants:
+        lifted = setup.lifted()
         return PathConstants(
-            bound.net, _objective.evidence(bound.net, bound.task), tuple(setup.weights(seed)), bound.task.x
+            lifted.net, loss.evidence_of(lifted.net, lifted.task), tuple(setup.weights(seed)), lifted.task.x
         )
 
-    def start(self, constants):
-        return jax.tree.map(jnp.asarray, constants.weights)
+    def start(self, constants: PathConstants) -> State:
+        return jax.tree.map(jnp.asarray, tuple(constants.weights))
 
-    def field(self, constants, state):
-        slope = _objective.gradient(constants.net, constants.seen)(state, None)[1]
+    def field(self, constants: PathConstants, state: State) -> State:
+        slope = loss.gradient(constants.net, constants.evidence)(state, None)[1]
         return jax.tree.map(jnp.negative, slope)
 
-    def weights(self, constants, states):
+    def weights(self, constants: PathConstants, states: LayersInTime) -> LayersInTime:
         return states
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
-        closed = setup.net.closed_edges([setup.task])
+        # Of a stage nothing is said: another one may open the edge.
+        closed = () if setup.is_stage else setup.net.closed_edges([setup.task])
         return (f"never learned: edge {', '.join(closed)}; no sample opens a path through it",) if closed else ()

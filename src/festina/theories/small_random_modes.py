@@ -1,9 +1,9 @@
 """From small random weights, a two-layer linear network learns mode by mode, each from a start that can be computed.
 
 While everything is small, W₁ and W₂ᵀ grow only along x_k + y_k, with x_k = W₁(0) v_k and y_k = W₂(0)ᵀ u_k, at
-the rate s_k. The mode of largest s arrives first; it then fills its hidden direction, and the next ones grow
-in what is left. So mode k follows the sigmoid of [jarvis2025, eq. 7], an aligned start of [saxe2014, eq. 12],
-from
+the rate s_k. The mode of largest s is learned first; it then fills its hidden direction, and the next ones grow
+in the directions that are left. So mode k follows the sigmoid of [jarvis2025, eq. 7], an aligned start of
+[saxe2014, eq. 12], from
 
     a_k = ¼ | P⊥ (x_k + y_k) |²,
 
@@ -14,7 +14,7 @@ deviation σ is N_h σ²/2 for the first mode. Modes of equal s share a level: t
 The error of the map vanishes as σ^(1 − s_k/s_j), of the pair of modes j, k whose s_k/s_j < 1 is largest: until mode j
 has been learned, mode k grows in its hidden direction, too, and stands in the map beside the diagonal. With s_k = 0,
 inputs or outputs without a target, it vanishes as σ. That of the loss vanishes as the square. Close modes need starts
-of no size that training ever has: the error of a draw is followed along its path, as for every theory.
+smaller than training ever has: the error of a particular start is followed along its path, as for every theory.
 
 Symbols: u, v, s, singular vectors and values of Σʸˣ; a, effective start of a mode; N_h, hidden units.
 
@@ -25,87 +25,89 @@ layers or more no such formula is known.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float
 
-from .. import _chain
-from .._checks import instance, listed, real_array
-from .._errors import BadInput
-from .._linalg import NOTHING, Modes, eigenvectors_within, mode_levels
-from .._noun import noun
-from .._precision import in_double
-from .._riccati import staircase
-from .._setup import Setup
-from ._linear import (
-    MAP_READOUTS,
-    cut_off,
-    linear_assumptions,
-    range_assumption,
-    two_layer_assumptions,
-    unlearnable,
-    weight_readouts,
-)
-from .base import Approach, Assumption, Limit, Readout
+from .._formulas import mode_at_depth
+from .._formulas.modes import NOTHING, Modes, eigenvectors_within, mode_levels
+from .._formulas.staircase import staircase
+from .._foundation.arrays import AnyArray, Layers, Number
+from .._foundation.checks import instance, listed, real_array
+from .._foundation.errors import BadInput
+from .._foundation.nouns import noun
+from .._foundation.precision import in_double
+from .._setup.setup import Setup
+from ._linear import MAP_READOUTS, LayersInTime, weight_readouts
+from ._linear_assumptions import linear_assumptions, range_assumption, two_layer_assumptions
+from ._remarks import cut_off, unlearnable
+from .base import Approach, Assumption, Limit, Readout, Seed, Times
 
 __all__ = ["SmallRandomModes"]
 
 
 @noun
 class SmallRandomConstants:
-    """Modes turned to the start within each level, their effective starts, and the hidden directions they grow in."""
+    """Modes that fit the start within each level, their effective starts, and the hidden directions they grow in."""
 
     modes: Modes
-    effective: Any
-    hidden: Any  # (hidden, mode)
+    effective: Float[AnyArray, " mode"]
+    hidden: Float[AnyArray, "hidden mode"]
     fitted_modes: Modes  # those that training reports
-    weights: Any
-    floor: Any
-    cov_x: Any
-    x: Any
+    weights: Layers
+    floor: Number
+    cov_x: Float[AnyArray, "in in"]
+    x: Float[AnyArray, "sample in"] | None
 
 
-def effective_starts(modes: Modes, weights: Any) -> tuple[Modes, Any, Any]:
-    """The modes, turned within levels of equal s, the strength from which each seems to start, its hidden direction."""
+def effective_starts(
+    modes: object, weights: object
+) -> tuple[Modes, Float[AnyArray, " mode"], Float[AnyArray, "hidden mode"]]:
+    """The modes, rotated within levels of equal s; the strength from which each seems to start; its hidden direction.
+
+    `modes` are those of a task, `weights` two layers.
+    """
+    modes = instance(modes, "modes", Modes, "use task.modes(), or setup.modes(seed)")
     return _effective_starts(modes, _two_layers(modes, weights))
 
 
 @in_double
-def _effective_starts(modes: Modes, weights: Any) -> tuple[Modes, Any, Any]:
+def _effective_starts(
+    modes: Modes, weights: Layers
+) -> tuple[Modes, Float[AnyArray, " mode"], Float[AnyArray, "hidden mode"]]:
     first, last = map(jnp.asarray, weights)
     stairs, pivots, basis = staircase((first @ modes.right + last.T @ modes.left).T)
     level = mode_levels(modes)
     # What a level adds to the levels before it.
-    own = jnp.where((pivots >= 0) & (level[:, None] == level[jnp.maximum(pivots, 0)]), stairs, 0.0)
-    start = 0.25 * own @ own.T
-    turn = eigenvectors_within(level, start)
-    turned = Modes(modes.left @ turn, modes.right @ turn, modes.singular_values, modes.variances)
-    effective = jnp.einsum("km,kl,lm->m", turn, start, turn)
+    added = jnp.where((pivots >= 0) & (level[:, None] == level[jnp.maximum(pivots, 0)]), stairs, 0.0)
+    start = 0.25 * added @ added.T
+    rotation = eigenvectors_within(level, start)
+    rotated = Modes(modes.left @ rotation, modes.right @ rotation, modes.singular_values, modes.variances)
+    effective = jnp.einsum("km,kl,lm->m", rotation, start, rotation)
     live = effective > 0
     length = jnp.where(live, 2 * jnp.sqrt(jnp.where(live, effective, 1.0)), 1.0)
-    return turned, effective, jnp.where(live, (basis.T @ own.T @ turn) / length, 0.0)
+    return rotated, effective, jnp.where(live, (basis.T @ added.T @ rotation) / length, 0.0)
 
 
-def _two_layers(modes: Any, weights: Any) -> tuple[Any, Any]:
+def _two_layers(modes: Modes, weights: object) -> tuple[Float[AnyArray, "hidden in"], Float[AnyArray, "out hidden"]]:
     """Two layers between the inputs and outputs of these modes."""
-    instance(modes, "modes", Modes, "use task.modes(), or setup.modes(seed)")
     needed, do = "two layers, (hidden, in) and (out, hidden)", "use setup.weights(seed)"
     given = listed(weights, "weights", needed, do)
     layers = [real_array(w, f"weights[{k}]") for k, w in enumerate(given)]
-    ends = modes.right.shape[0], modes.left.shape[0]
-    if len(layers) != 2 or any(w.ndim != 2 for w in layers) or layers[0].shape[::-1] + layers[1].shape[::-1] != (
-        ends[0], layers[0].shape[0], layers[0].shape[0], ends[1]
-    ):  # fmt: skip
-        raise BadInput(
-            f"weights of shapes {[w.shape for w in layers]} for {ends[0]} inputs, {ends[1]} outputs", needed, do
-        )
+    d_in, d_out = modes.right.shape[0], modes.left.shape[0]
+    shapes = [w.shape for w in layers]
+    hidden = shapes[0][0] if shapes[0] else 0
+    if shapes != [(hidden, d_in), (d_out, hidden)]:
+        raise BadInput(f"weights of shapes {shapes} for {d_in} inputs, {d_out} outputs", needed, do)
     return layers[0], layers[1]
 
 
-def _layers(constants: SmallRandomConstants, strengths: Any) -> tuple[Any, Any]:
+def _layers(constants: SmallRandomConstants, strengths: Float[AnyArray, "time mode"]) -> LayersInTime:
     """The start, with each mode grown along its hidden direction."""
-    root = lambda a: jnp.where(a > 0, jnp.sqrt(jnp.where(a > 0, a, 1.0)), 0.0)  # noqa: E731
+
+    def root(a: Float[AnyArray, "*time mode"]) -> Float[AnyArray, "*time mode"]:
+        return jnp.where(a > 0, jnp.sqrt(jnp.where(a > 0, a, 1.0)), 0.0)
+
     growth = root(strengths) - root(constants.effective)
     modes, hidden = constants.modes, constants.hidden
     first, last = constants.weights
@@ -116,7 +118,7 @@ def _layers(constants: SmallRandomConstants, strengths: Any) -> tuple[Any, Any]:
 
 
 @noun
-class SmallRandomModes(Limit):
+class SmallRandomModes(Limit[SmallRandomConstants, Float[AnyArray, " mode"]]):
     """Sigmoidal modes from the effective start of small random weights, two layers; the limit of small weights."""
 
     reference = {"saxe2014": "eq. 12", "jarvis2025": "eq. 7"}
@@ -129,9 +131,9 @@ class SmallRandomModes(Limit):
 
     @classmethod
     def example(cls) -> Setup:
-        return cls().turned(1e-3)
+        return cls().example_at(1e-3)
 
-    def turned(self, value: float) -> Setup:
+    def example_at(self, value: float) -> Setup:
         from .. import inits, nets, tasks
 
         rng = np.random.default_rng(1)
@@ -150,11 +152,10 @@ class SmallRandomModes(Limit):
         live = modes.singular_values > NOTHING * modes.singular_values[0]
         sizes = [np.linalg.norm(w, 2) ** 2 for w in weights]
 
-        def fastest_rate():
+        def fastest_rate() -> float:
             return float(np.max(2 * modes.singular_values))
 
         smallest = np.min(targets[live], initial=np.inf)
-        swapped = _swapped(modes, live, setup.net.hidden[0])
         return (
             *net,
             *linear_assumptions(setup, modes, fastest_rate),
@@ -168,27 +169,27 @@ class SmallRandomModes(Limit):
             Assumption.at_most(
                 "room",
                 "no mode is learned and then given up: how many rank by s²/λ behind one that does not fit",
-                swapped,
+                _given_up(modes, live, setup.net.hidden[0]),
                 0,
             ),
         )
 
-    def constants(self, setup: Setup, seed: Any) -> SmallRandomConstants:
+    def constants(self, setup: Setup, seed: Seed) -> SmallRandomConstants:
         return setup._remembered("small random modes", seed, lambda seed: _constants(setup, seed))
 
-    def start(self, constants):
+    def start(self, constants: SmallRandomConstants) -> Float[AnyArray, " mode"]:
         return constants.effective
 
-    def field(self, constants, state):
+    def field(self, constants: SmallRandomConstants, state: Float[AnyArray, " mode"]) -> Float[AnyArray, " mode"]:
         modes = constants.modes
-        return _chain.field(state, modes.singular_values, modes.variances, 2)
+        return mode_at_depth.field(state, modes.singular_values, modes.variances, 2)
 
-    def states(self, constants, times):
+    def states(self, constants: SmallRandomConstants, times: Times) -> Float[AnyArray, "time mode"]:
         modes = constants.modes
         numbers = jnp.broadcast_arrays(times[:, None], modes.singular_values, modes.variances, constants.effective)
-        return _chain.strength(numbers[0], numbers[1], numbers[2], numbers[3], 2)
+        return mode_at_depth.strength(numbers[0], numbers[1], numbers[2], numbers[3], 2)
 
-    def path(self, constants, states):
+    def path(self, constants: SmallRandomConstants, states: Float[AnyArray, "time mode"]) -> LayersInTime:
         return _layers(constants, states)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
@@ -206,14 +207,13 @@ class SmallRandomModes(Limit):
         )
 
 
-def _constants(setup: Setup, seed: Any) -> SmallRandomConstants:
+def _constants(setup: Setup, seed: Seed) -> SmallRandomConstants:
     task, weights, fitted = setup.task, setup.weights(seed), setup.modes(seed)
-    found = effective_starts(fitted, weights)
-    return SmallRandomConstants(*found, fitted, weights, task.floor(), task.cov_x, task.x)
+    return SmallRandomConstants(*effective_starts(fitted, weights), fitted, weights, task.floor(), task.cov_x, task.x)
 
 
-def _swapped(modes: Modes, live: Any, hidden: int) -> int:
-    """Modes are learned in order of s and kept in order of s²/λ: how many are learned first and given up later."""
+def _given_up(modes: Modes, live: Bool[AnyArray, " mode"], hidden: int) -> int:
+    """How many modes are learned first and given up later: they are learned by rank in s, and kept by rank in s²/λ."""
     gain = np.where(live, modes.singular_values * modes.targets(), 0.0)
     learned, left = np.sort(gain[:hidden]), gain[hidden:]
     return int(np.sum(learned < np.max(left, initial=0.0) * (1 - 1e-9)))

@@ -33,93 +33,113 @@ With a mean of the inputs the two parts of the map share their weights, and neit
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple, TypeAlias
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-from .. import _one_pair, _rotation, _two_point
-from .._checks import instance
-from .._errors import BadInput
-from .._linalg import Modes
-from .._noun import is_traced, noun, real_array
-from .._precision import in_double
-from .._setup import Setup
-from .._two_point import Curves
-from ._linear import horizon_assumption, two_layer_assumptions, unlearnable, weight_readouts
-from .base import Approach, Assumption, Readout, Theory, smooth_training
+from .._formulas.modes import Modes
+from .._formulas.two_points import flow, functions, rotation
+from .._formulas.two_points.pair import Pair, TurningStart, Vectors, root
+from .._foundation.arrays import AnyArray, Number, Weights
+from .._foundation.nouns import noun
+from .._foundation.precision import in_double
+from .._setup.setup import Setup
+from ._fitting.two_point import FITTING
+from ._linear import weight_readouts
+from ._linear_assumptions import horizon_assumption, two_layer_assumptions
+from ._remarks import unlearnable
+from .base import Approach, Assumption, Readout, Seed, Theory, Times, smooth_training
 
 __all__ = ["TwoPoint"]
 
+# The formulas on numbers of your own.
+trajectory = functions.trajectory
+final_distance = functions.final_distance
+rotating = functions.rotating
+rotated_final_distance = functions.rotated_final_distance
+invariant = functions.invariant
+rich_distance = functions.rich_distance
+regime = functions.regime
+lazy_limit = functions.lazy_limit
+fixed_point_rates = functions.fixed_point_rates
+loss = functions.loss
+plateau = functions.plateau
+depth_law = functions.depth_law
+law_of_final_distance = functions.law_of_final_distance
+
 TAU = 2.0  # of both layers, in units of t = lr × steps
-P = ParamSpec("P")
-T = TypeVar("T")
+
+
+Difference: TypeAlias = Float[AnyArray, " feature"]
 
 
 class PairLayers(NamedTuple):
-    """All of two layers that moves on two opposite points: u = W₁(x₂ − x₁), and W₂."""
+    """All of two layers that moves on two opposite points: u = W₁(x₂ − x₁), and W₂; at many times, time first."""
 
-    hidden: Any  # (hidden,)
-    decoder: Any  # (feature, hidden)
+    hidden: Float[AnyArray, "*time hidden"]
+    decoder: Float[AnyArray, "*time feature hidden"]
 
 
 @noun
 class PairConstants:
     """Two points, and the network that starts on them."""
 
-    input_difference: Any
-    target_difference: Any
-    weights: Any
+    input_difference: Float[AnyArray, " input"]
+    target_difference: Float[AnyArray, " feature"]
+    weights: Weights
     modes: Modes
-    floor: Any
-    cov_x: Any
-    x: Any
+    floor: Number
+    cov_x: Float[AnyArray, "input input"]
+    x: Float[AnyArray, "sample input"]
 
     @property
-    def task(self) -> tuple[Any, Any, float, float]:
+    def pair(self) -> Pair:
         """X, Y, τ_h and τ_y."""
-        return jnp.sum(self.input_difference**2), jnp.sum(self.target_difference**2), TAU, TAU
+        return Pair(jnp.sum(self.input_difference**2), jnp.sum(self.target_difference**2), TAU, TAU)
 
 
-def _direction(vector: Any, otherwise: Any) -> Any:
+def _direction(
+    vector: Float[AnyArray, " axis"], otherwise: Number | Float[AnyArray, " axis"]
+) -> Float[AnyArray, " axis"]:
+    """The unit vector along a vector, or what to take where that is 0."""
     size = jnp.linalg.norm(jnp.where(jnp.any(vector != 0), vector, 1.0))
     return jnp.where(jnp.any(vector != 0), vector / size, otherwise)
 
 
-def _output(states: PairLayers) -> Any:
+def _output(states: PairLayers) -> Float[AnyArray, "time feature"]:
+    """dy."""
     return jnp.einsum("toh,th->to", states.decoder, states.hidden)
 
 
-def _layers(constants: PairConstants, states: PairLayers) -> tuple[Any, Any]:
+def _layers(constants: PairConstants, states: PairLayers) -> tuple[AnyArray, AnyArray]:
     dx, (first, _) = constants.input_difference, constants.weights
     change = (states.hidden - first @ dx) / jnp.sum(dx**2)
     return first + change[:, :, None] * dx, states.decoder
 
 
-def _map(constants: PairConstants, states: PairLayers) -> Any:
+def _map(constants: PairConstants, states: PairLayers) -> Float[AnyArray, "time feature input"]:
     first, last = _layers(constants, states)
     return last @ first
 
 
-def _loss(constants: PairConstants, states: PairLayers) -> Any:
+def _loss(constants: PairConstants, states: PairLayers) -> Float[AnyArray, " time"]:
     # The mean output stays at 0; what the mean target costs is the floor.
     return constants.floor + jnp.sum((_output(states) - constants.target_difference) ** 2, axis=1) / 8
 
 
-def _alignment(constants: PairConstants, states: PairLayers) -> Any:
+def _alignment(constants: PairConstants, states: PairLayers) -> Float[AnyArray, "time 1"]:
     output = _output(states)
     return jnp.sum(output * (output - constants.target_difference), axis=1)[:, None]
 
 
 @noun
-class TwoPoint(Theory):
+class TwoPoint(Theory[PairConstants, PairLayers]):
     """Two opposite points in a two-layer linear network: one hidden direction, or one output; exact."""
 
     reference = {"vanrossem2024": "eq. 7, eq. 10 and eq. 24"}
+    fitting = FITTING
     approach = Approach("lr", (0.04, 0.02, 0.01), order=1)
     readouts = {
         "loss": Readout((), _loss),
@@ -178,7 +198,7 @@ class TwoPoint(Theory):
             horizon_assumption(setup, fastest),
         )
 
-    def constants(self, setup: Setup, seed: Any) -> PairConstants:
+    def constants(self, setup: Setup, seed: Seed) -> PairConstants:
         task = setup.task
         return PairConstants(
             input_difference=task.x[1] - task.x[0],
@@ -196,15 +216,16 @@ class TwoPoint(Theory):
 
     def field(self, constants: PairConstants, state: PairLayers) -> PairLayers:
         error = state.decoder @ state.hidden - constants.target_difference
-        encoder = constants.task[0] / (2 * TAU)
-        return PairLayers(-encoder * error @ state.decoder, -jnp.outer(error, state.hidden) / (2 * TAU))
+        encoder = constants.pair.input_gap / (2 * TAU)
+        return PairLayers(-encoder * error @ state.decoder, -jnp.outer(error, jnp.asarray(state.hidden)) / (2 * TAU))
 
-    def states(self, constants: PairConstants, times: Any) -> PairLayers:
-        begun, target = self.start(constants), constants.target_difference
-        one_output = len(target) == 1
-        return (_turned if one_output else _straight)(begun, target, constants.task, times)
+    def states(self, constants: PairConstants, times: Times) -> PairLayers:
+        start, target = self.start(constants), constants.target_difference
+        if len(target) == 1:
+            return _turned(start, target, constants.pair, times)
+        return _straight(start, target, constants.pair, times)
 
-    def weights(self, constants: PairConstants, states: PairLayers) -> Any:
+    def weights(self, constants: PairConstants, states: PairLayers) -> Weights:
         return _layers(constants, states)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
@@ -213,37 +234,42 @@ class TwoPoint(Theory):
         missing = np.linalg.norm(late - constants.target_difference)
         stuck = missing > 0.5 * np.linalg.norm(constants.target_difference)
         values = np.atleast_1d(setup.task.spectrum())[:1]
-        return unlearnable([stuck], values, "the two points merge in the layer and stay there, at the saddle")
+        return unlearnable([bool(stuck)], values, "the two points merge in the layer and stay there, at the saddle")
 
 
-def _turned(begun: PairLayers, target: Any, task: Any, times: Any) -> PairLayers:
+def _turned(start: PairLayers, target: Difference, pair: Pair, times: Times) -> PairLayers:
     """One output: a hyperbolic rotation of u and v, whatever their angle."""
     sign = jnp.where(target < 0, -1.0, 1.0)
-    u, v = begun.hidden, sign * begun.decoder[0]
-    even, odd = (part[:, None] for part in _rotation.turn(times, u @ u, v @ v, u @ v, *task))
-    ratio = jnp.sqrt(task[0] * task[3] / task[2])
+    u, v = start.hidden, sign * start.decoder[0]
+    even, odd = (part[:, None] for part in rotation.turn(times, TurningStart(u @ u, v @ v, u @ v), pair))
+    ratio = jnp.sqrt(pair.input_gap * pair.tau_y / pair.tau_h)
     return PairLayers(even * u + odd * ratio * v, (sign * (even * v + odd / ratio * u))[:, None])
 
 
-def _straight(begun: PairLayers, target: Any, task: Any, times: Any) -> PairLayers:
-    """One hidden direction n: u = r n and D_y n = v move, the rest of D_y stays."""
+def _straight(start: PairLayers, target: Difference, pair: Pair, times: Times) -> PairLayers:
+    """One hidden direction e: u = r e and D_y e = v move, the rest of D_y stays."""
     to_target = _direction(target, 0.0)
-    pulled = begun.decoder.T @ target
-    n = _direction(begun.hidden, _direction(pulled, 0.0))
-    v = begun.decoder @ n
+    pulled = start.decoder.T @ target
+    e = _direction(start.hidden, _direction(pulled, 0.0))
+    v = start.decoder @ e
     along = to_target @ v
     off = v - along * to_target
-    size = _two_point.root(off @ off)
-    r, along, left = _two_point.vectors(times, _two_point.Vectors(begun.hidden @ n, along, size), *task)
+    size = root(off @ off)
+    r, along, left = flow.vectors(times, Vectors(start.hidden @ e, along, size), pair)
     later = along[:, None] * to_target + (left / jnp.where(size > 0, size, 1.0))[:, None] * off
-    return PairLayers(r[:, None] * n, begun.decoder + (later - v)[:, :, None] * n)
+    return PairLayers(r[:, None] * e, start.decoder + (later - v)[:, :, None] * e)
 
 
-def _ratio(part: Any, whole: Any) -> float:
+def _ratio(part: Number, whole: Number) -> float:
     return float(part / whole) if whole > 0 else np.inf
 
 
-def _turning(first: Any, last: Any, dx: Any, target: Any) -> tuple[float, float]:
+def _turning(
+    first: Float[np.ndarray, "hidden input"],
+    last: Float[np.ndarray, "feature hidden"],
+    dx: Float[np.ndarray, " input"],
+    target: Float[np.ndarray, " feature"],
+) -> tuple[float, float]:
     """How fast the hidden difference turns, over the fastest rate; and that rate.
 
     u turns by −αRᵀ(dy − Δy*)/|u|; it never does if both parts vanish at the start, since R and its products with v
@@ -256,14 +282,14 @@ def _turning(first: Any, last: Any, dx: Any, target: Any) -> tuple[float, float]
     fastest = float(max(total, np.sqrt(max(square, 0.0))))
     size = np.linalg.norm(u)
     pulled = last.T @ target
-    n = u / size if size > 0 else pulled / max(np.linalg.norm(pulled), np.finfo(float).tiny)
-    rest = last - np.outer(last @ n, n)
-    parts = np.linalg.norm(rest.T @ (last @ n)), np.linalg.norm(rest.T @ target)
+    e = u / size if size > 0 else pulled / max(np.linalg.norm(pulled), np.finfo(float).tiny)
+    rest = last - np.outer(last @ e, e)
+    parts = np.linalg.norm(rest.T @ (last @ e)), np.linalg.norm(rest.T @ target)
     # What is rounding of R counts as nothing: a small u would make it large.
     rounding = 8 * np.finfo(float).eps * np.linalg.norm(last) * np.linalg.norm(target)
     pulling = 0.0 if parts[1] <= rounding else parts[1] / size if size > 0 else np.inf
     speed = encoder * (parts[0] + pulling)
-    return (0.0 if speed == 0 else speed / fastest), fastest
+    return (0.0 if speed == 0 else float(speed / fastest)), fastest
 
 
 def _no_rotation(turning: float, outputs: int) -> Assumption:
@@ -274,115 +300,3 @@ def _no_rotation(turning: float, outputs: int) -> Assumption:
     if outputs == 1:
         return Assumption.that(name, statement, True, "one output", f"<= {bound:g}, or one output")
     return Assumption.at_most(name, statement, turning, bound)
-
-
-def _public(function: Callable[P, T], rank: tuple[int, ...] = (0, 1)) -> Callable[P, T]:
-    """A formula of `_two_point` on checked numbers, compiled and in double; `rank` is that of its times."""
-    signature = inspect.signature(function)
-    order = tuple(signature.parameters)
-    optional = {name for name, parameter in signature.parameters.items() if parameter.default is None}
-
-    @functools.cache
-    def compiled(*names: str) -> Any:
-        def named(apart, numbers):
-            given: dict[str, Any] = dict(zip(names, (*apart, *numbers), strict=True))
-            return function(**given)  # pyright: ignore[reportCallIssue]
-
-        return in_double(jax.jit(named))
-
-    @functools.wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        # All arguments in order, as `trajectory` gives them, need no signature to be bound.
-        bound = len(args) == len(order) and not kwargs
-        given: dict[str, Any] = dict(zip(order, args, strict=True)) if bound else {}
-        given = given or signature.bind(*args, **kwargs).arguments
-        apart = {name: given.pop(name) for name in ("ts", "curves") if name in given}
-        numbers = {name: value for name, value in given.items() if value is not None or name not in optional}
-        # Plain numbers travel as one array: each argument of its own costs microseconds.
-        fine = _two_point.plainly_fine(numbers)
-        values = np.array([*numbers.values()], float) if fine else [*_two_point.checked(numbers).values()]
-        if "curves" in apart:
-            instance(apart["curves"], "curves", tuple, "give what `trajectory` returns")
-            if len(apart["curves"]) != len(Curves._fields):
-                seen, needed = f"curves has {len(apart['curves'])} entries", f"{', '.join(Curves._fields)}"
-                raise BadInput(seen, needed, "give what `trajectory` returns")
-            curves = [
-                real_array(curve, f"curves.{name}") for curve, name in zip(apart["curves"], Curves._fields, strict=True)
-            ]
-            apart["curves"] = Curves(*curves)
-        evaluate = compiled(*apart, *numbers)
-        if "ts" not in apart:
-            return evaluate([*apart.values()], values)
-        times = _two_point.checked_times(apart["ts"], rank)
-        _two_point.check_lengths(times, apart.get("curves", ()))
-        single = np.ndim(times) == 0
-        apart["ts"] = times[None] if single else times
-        found = evaluate([*apart.values()], values)
-        return jax.tree.map(lambda curve: curve[..., 0], found) if single else found
-
-    return checked
-
-
-_states = _public(_two_point.states)
-_final_distance = _public(_two_point.final_distance)
-rotating = _public(_rotation.rotating)
-rotated_final_distance = _public(_rotation.rotated_final_distance)
-invariant = _public(_two_point.invariant)
-rich_distance = _public(_two_point.rich_distance)
-regime = _public(_two_point.regime)
-lazy_limit = _public(_two_point.lazy_limit)
-fixed_point_rates = _public(_two_point.fixed_point_rates)
-loss = _public(_two_point.loss, rank=(1,))
-plateau = _public(_two_point.plateau)
-depth_law = _public(_two_point.depth_law)
-law_of_final_distance = _public(_two_point.law_of_final_distance)
-
-
-_START = ("distance0", "output0", "alignment0", "input_gap", "target_gap", "tau_h", "tau_y")
-
-
-def trajectory(
-    ts: Any,
-    *,
-    distance0: Any,
-    output0: Any,
-    alignment0: Any,
-    input_gap: Any,
-    target_gap: Any,
-    tau_h: Any,
-    tau_y: Any,
-) -> Curves:
-    """H, P and w at times `ts`, as (distance, output, alignment): axes of the other numbers first, time last.
-
-    `distance0`, `output0` and `alignment0` are H, P and w at time 0, `input_gap` and `target_gap` the squared distances
-    X and Y. All are numbers, or arrays that broadcast against each other, with one entry for every pair of points.
-
-    >>> pair = dict(distance0=1e-2, output0=1e-4, alignment0=-0.0099, input_gap=1.0, target_gap=1.0)
-    >>> trajectory([0.0, 100.0], **pair, tau_h=2.0, tau_y=2.0).distance.round(6).tolist()
-    [0.01, 1.0]
-    """
-    values = distance0, output0, alignment0, input_gap, target_gap, tau_h, tau_y
-    times = _two_point.checked_times(ts, (0, 1))
-    if not is_traced(times) and times.ndim == 1 and _two_point.plainly_fine(dict(zip(_START, values, strict=True))):
-        found = _one_pair.curves(times, *values)
-        if found is not None:
-            return found
-    return _states(times, *values)
-
-
-def final_distance(
-    *,
-    distance0: Any,
-    output0: Any,
-    alignment0: Any,
-    input_gap: Any,
-    target_gap: Any,
-    tau_h: Any,
-    tau_y: Any,
-) -> Any:
-    """The squared distance in the layer at the end of learning; arguments as for `trajectory`.
-
-    0 where the two points merge: equal targets from a start with A ≤ 0, and the starts between those that pass
-    through zero and those that turn before it, which end at the saddle.
-    """
-    return _final_distance(distance0, output0, alignment0, input_gap, target_gap, tau_h, tau_y)

@@ -12,8 +12,10 @@ The integral of the pair (w₁, w₂) is elementary:
 
 c = 0 is the sigmoid of rate 2s; |c| → ∞ a pure exponential of rate |c| λ. Learning speeds up before it slows down
 if and only if |c| < s/(√2 λ). A negative product crosses zero and is learned, unless c = 0: then it is stuck.
+`festina._formulas.two_layer_mode` says how this form is evaluated.
 
-Symbols: s, singular value of Σʸˣ; λ, input variance of the mode; c, its imbalance; w₁, w₂, its layers.
+Symbols: s, singular value of Σʸˣ; λ, input variance of the mode; c, its imbalance; w₁, w₂, its layers; v± and k±,
+the eigenvectors of the linear part and the start along them.
 
 Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖². The published form in the ratio w₁/w₂ loses all digits as
 c → 0; this one does not.
@@ -23,27 +25,28 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
-from .. import _pair
-from .._linalg import chain_bases
-from .._noun import noun
-from .._setup import Setup
-from ._linear import (
-    AlignedLayers,
+from .._formulas import two_layer_mode
+from .._formulas.aligned_chain import chain_bases
+from .._foundation.arrays import AnyArray
+from .._foundation.nouns import noun
+from .._setup.setup import Setup
+from ._linear import AlignedLayers, LinearConstants, growth_along_modes
+from ._linear_assumptions import (
     aligned_assumption,
-    growth_along_modes,
     horizon_assumption,
     linear_assumptions,
     range_assumption,
     two_layer_assumptions,
 )
-from .base import Approach, Assumption, Theory
+from .base import Approach, Assumption, Theory, Times
 
 __all__ = ["UnbalancedModes"]
 
 
 @noun
-class UnbalancedModes(AlignedLayers, Theory):
+class UnbalancedModes(AlignedLayers, Theory[LinearConstants, Float[AnyArray, "layer mode"]]):
     """Independent modes of an aligned two-layer linear network of any balance; exact."""
 
     reference = {"saxe2014": "eq. 10", "kunin2024": "eq. 4"}
@@ -66,7 +69,7 @@ class UnbalancedModes(AlignedLayers, Theory):
         modes = setup.modes(seed)
         strengths, defect, _ = chain_bases(modes, setup.weights(seed))
 
-        def fastest_rate():
+        def fastest_rate() -> float:
             imbalance = np.abs(strengths[1] ** 2 - strengths[0] ** 2)
             largest = np.maximum(np.abs(np.prod(strengths, axis=0)), np.abs(modes.targets()))
             return float(np.max(np.hypot(imbalance, 2 * largest) * modes.variances))
@@ -79,14 +82,16 @@ class UnbalancedModes(AlignedLayers, Theory):
             horizon_assumption(setup, fastest_rate()),
         )
 
-    def field(self, constants, state):
+    def field(self, constants: LinearConstants, state: Float[AnyArray, "layer mode"]) -> Float[AnyArray, "layer mode"]:
         modes = constants.modes
-        return jnp.stack(_pair.field(modes.singular_values, modes.variances, *state))
+        return jnp.stack(two_layer_mode.field(modes.singular_values, modes.variances, *state))
 
-    def states(self, constants, times):
+    def states(self, constants: LinearConstants, times: Times) -> Float[AnyArray, "time layer mode"]:
         modes = constants.modes
-        pair = _pair.weights(times[:, None], modes.singular_values, modes.variances, *self.start(constants))
+        pair = two_layer_mode.weights(times[:, None], modes.singular_values, modes.variances, *self.start(constants))
         return jnp.stack(pair, axis=1)
 
-    def fastest_growth(self, constants, states):
+    def fastest_growth(
+        self, constants: LinearConstants, states: Float[AnyArray, "time layer mode"]
+    ) -> Float[AnyArray, " time"]:
         return growth_along_modes(constants.modes, jnp.prod(states, axis=1), constants.weights)

@@ -1,0 +1,116 @@
+"""Pictures of comparisons: one panel for each observable, theory on top of training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from jaxtyping import Float
+
+from .style import COLOURS, THICK, TIME, legend_of_kinds, new_figure, predicted, styled, trained
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ABREAST = 4  # panels of a comparison
+MANY = 8  # curves of pairs in a panel; more hide each other
+
+
+class Drawn(Protocol):
+    """What a picture reads of a trajectory; the room of trajectories stands above this one."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def axes(self) -> Mapping[str, tuple[str, ...]]: ...
+    @property
+    def coordinates(self) -> Mapping[str, np.ndarray]: ...
+    @property
+    def provenance(self) -> Mapping[str, object]: ...
+    def __getitem__(self, name: str, /) -> np.ndarray: ...
+
+
+class Pairing(Protocol):
+    """What a picture reads of a comparison."""
+
+    @property
+    def theory(self) -> Drawn: ...
+    @property
+    def trained(self) -> Drawn: ...
+    @property
+    def names(self) -> Sequence[str]: ...
+    @property
+    def times(self) -> np.ndarray: ...
+
+
+def clock_of(trajectory: Drawn) -> str:
+    """What the times of a trajectory count; one that a probe has recorded says so in its provenance."""
+    return str(trajectory.provenance.get("clock", "recorded time")) if trajectory.source.startswith("probe.") else TIME
+
+
+def comparison_figure(comparison: Pairing, names: Sequence[str] | str | None = None) -> Figure:
+    """One panel per observable that is a curve or a few curves; of distances in layers, one colour for a layer."""
+    wanted = (names,) if isinstance(names, str) else names
+    drawable = [name for name in (wanted or comparison.names) if _is_drawable(comparison.trained.axes[name])]
+    rows = -(-max(len(drawable), 1) // ABREAST)
+    with styled():
+        figure, panels = new_figure(rows, -(-max(len(drawable), 1) // rows))
+        for panel in panels.flat[len(drawable) :]:
+            panel.set_axis_off()
+        for panel, name in zip(panels.flat, drawable, strict=False):
+            theory, colours, left_out = _curves(comparison.theory, name)
+            training, _, _ = _curves(comparison.trained, name)
+            for lines, line_of in ((training, trained), (theory, predicted)):
+                for curve, colour in enumerate(colours):
+                    for line in lines[:, curve]:
+                        line_of(panel, comparison.times, line, colour=COLOURS[colour % len(COLOURS)])
+            title = f"{name}: {comparison.theory.source}{left_out}"
+            panel.set(xlabel=clock_of(comparison.trained), ylabel=name, title=title)
+            legend_of_kinds(panel, _kinds(comparison))
+            _legend_of_layers(panel, comparison.trained, name)
+    return figure
+
+
+def _kinds(comparison: Pairing) -> tuple[str, str]:
+    """What the two kinds of lines are: training and theory, unless both were recorded."""
+    first, second = comparison.theory.source, comparison.trained.source
+    if first != "simulate" and not first.startswith("probe."):
+        return "training", "theory"
+    return ("second", "first") if first == second else (second, first)
+
+
+def _is_drawable(axes: tuple[str, ...]) -> bool:
+    rest = [axis for axis in axes if axis not in ("seed", "time")]
+    return len(rest) <= 1 or rest == ["layer", "pair"]
+
+
+def _curves(trajectory: Drawn, name: str) -> tuple[Float[np.ndarray, "seed curve time"], list[int], str]:
+    """The curves, the colour of each, and a word on pairs that are left out."""
+    axes, values, left_out = trajectory.axes[name], np.asarray(trajectory[name], float), ""
+    values = values if axes[0] == "seed" else values[None]
+    layered = axes[-2:] == ("layer", "pair")
+    few = max(1, MANY // values.shape[2]) if layered else MANY
+    if axes[-1] == "pair" and values.shape[-1] > few:
+        left_out = f", {few} of {values.shape[-1]} pairs"
+        values = values[..., :few]
+    layers, pairs = values.shape[2:] if layered else (values[0, 0].size, 1)
+    colours = [layer for layer in range(layers) for _ in range(pairs)]
+    return np.moveaxis(values.reshape(*values.shape[:2], -1), 1, -1), colours, left_out
+
+
+def _legend_of_layers(panel: Axes, trajectory: Drawn, name: str) -> None:
+    """Which colour is which layer, if there are several and few enough for a colour of their own."""
+    from matplotlib.lines import Line2D
+
+    count = np.shape(trajectory[name])[-2] if trajectory.axes[name][-2:] == ("layer", "pair") else 1
+    if 1 < count <= len(COLOURS):
+        labels = [str(layer) for layer in trajectory.coordinates.get("layer", range(count))]
+        lines = [Line2D([], [], color=colour, lw=THICK) for colour in COLOURS[:count]]
+        kinds = panel.get_legend()
+        assert kinds is not None  # the first legend says which line is which
+        panel.legend(lines, labels, title="layer", loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        panel.add_artist(kinds)

@@ -1,0 +1,130 @@
+"""What two points conserve, and where learning leaves them: final distances, their law, regimes, rates and plateaus.
+
+A = H − κXP/H stays as it is, and with it H → A/2 + √(A²/4 + B²) [vanrossem2024, eqs. 10 and 24]. The letters are those
+of this package; all numbers broadcast against each other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtr, ndtri
+
+from ..._foundation.arrays import Numbers
+from ..._foundation.checks import RANGE, is_traced, matching, number_array
+from ..._foundation.errors import BadInput
+from ..._foundation.precision import in_double
+from .. import two_layer_mode
+from .flow import components, layers
+from .pair import Floats, Pair, Start, root
+
+
+class Law(NamedTuple):
+    """The law of the final distance where A is normal: 2B sinh(ln(H∞/B)) = A maps the one to the other."""
+
+    mean: Numbers
+    spread: Numbers
+    scale: Numbers  # B
+
+    def cdf(self, distance: object) -> Floats:
+        """P(H∞ < distance); 0 for distances of 0 and below, which none has, and 1 for infinity."""
+        if not is_traced(distance):
+            held = number_array(distance, "distance")
+            distance = np.minimum(held, RANGE[1]) if held.dtype.kind == "f" else distance
+        return self._cdf(matching({"distance": distance, "the law": self.scale})["distance"])
+
+    @in_double
+    def _cdf(self, distance: Numbers) -> Floats:
+        distance = jnp.asarray(distance, float)
+        some = jnp.where(distance <= 0, 1.0, distance)
+        return jnp.where(distance <= 0, 0.0, ndtr((some - self.scale**2 / some - self.mean) / self.spread))
+
+    def quantile(self, share: object) -> Floats:
+        """The distance below which this share of the draws ends; share ½ is the median, and 1 has no bound."""
+        known = matching({"share": share, "the law": self.scale})["share"]
+        if not is_traced(known) and not np.all((known >= 0) & (known <= 1)):
+            worst = known.flat[np.argmax(np.abs(known - 0.5))]
+            raise BadInput(f"share = {worst:g}", "0 <= share <= 1", "give a share of the draws, for example 0.9")
+        return self._quantile(known)
+
+    @in_double
+    def _quantile(self, share: Numbers) -> Floats:
+        return settled(self.mean + self.spread * ndtri(jnp.asarray(share, float)), self.scale)
+
+
+def law_of_final_distance(mean: Numbers, pair: Pair, spread: Numbers | None = None) -> Law:
+    """The law of H∞ over networks in which H0/X and P0/H0 are normal of this mean and spread.
+
+    `spread` is the mean if it is not given [vanrossem2024, eqs. 44 and 45]; eqs. 46 to 48 hold for κ = 1 only. Both
+    are positive, as ratios of squared distances are.
+    """
+    ratio, spread = pair.tau_y / pair.tau_h, mean if spread is None else spread
+    shift, width = pair.input_gap * mean * (1 - ratio), pair.input_gap * spread * jnp.hypot(1.0, ratio)
+    return Law(shift, width, rich_distance(pair))
+
+
+def invariant(distance: Numbers, output: Numbers, input_gap: Numbers, tau_h: Numbers, tau_y: Numbers) -> Numbers:
+    """A = H − κXP/H, the same at all times [vanrossem2024, eq. 24]."""
+    return distance - tau_y / tau_h * input_gap * output / distance
+
+
+def _invariant(distance: Numbers, output: Numbers, pair: Pair) -> Numbers:
+    return invariant(distance, output, pair.input_gap, pair.tau_h, pair.tau_y)
+
+
+def rich_distance(pair: Pair) -> Floats:
+    """B = √(κXY), the final distance of small starts [vanrossem2024, eq. 11]."""
+    return jnp.sqrt(pair.tau_y / pair.tau_h * pair.input_gap) * root(pair.target_gap)
+
+
+def lazy_limit(constant: Numbers) -> Floats:
+    """The final distance for |A| ≫ B, max(A, 0)."""
+    return jnp.maximum(constant, 0.0)
+
+
+def regime(distance: Numbers, output: Numbers, pair: Pair) -> Floats:
+    """|A|/B: well below 1 the final distance is that of the task, well above it that of the start."""
+    return jnp.abs(_invariant(distance, output, pair)) / rich_distance(pair)
+
+
+def settled(constant: Numbers, scale: Numbers) -> Floats:
+    """A/2 + √(A²/4 + B²) = B exp(asinh(A/(2B))) [vanrossem2024, eq. 10], where nothing cancels."""
+    constant, scale = jnp.broadcast_arrays(jnp.asarray(constant, float), jnp.asarray(scale, float))
+    nothing = (constant == 0) & (scale == 0)
+    larger = jnp.hypot(jnp.where(nothing, 1.0, constant / 2), scale) + jnp.abs(constant) / 2
+    return jnp.where(nothing, 0.0, jnp.where(constant < 0, scale**2 / larger, larger))
+
+
+def final_distance(start: Start, pair: Pair) -> Floats:
+    """H at the end of learning [vanrossem2024, eq. 10]; 0 for the starts that never leave the saddle."""
+    along, off = components(start.output, start.alignment, pair.target_gap)
+    hidden = jnp.sqrt(jnp.asarray(start.distance, float))
+    # Without a pull the rates are ordered otherwise, and what is not learned may stay.
+    held = two_layer_mode.basis(*layers(hidden, along / hidden, off / start.distance, pair)[1]).learned == 0
+    stuck = held & (jnp.asarray(pair.target_gap) > 0)
+    constant = _invariant(start.distance, start.output, pair)
+    return jnp.where(stuck, 0.0, settled(constant, rich_distance(pair)))
+
+
+def fixed_point_rates(distance: Numbers, output: Numbers, pair: Pair) -> tuple[Floats, Floats]:
+    """How fast the end is approached: H∞/τ_y by what is off the target, √(A² + 4B²)/(2τ_y) by what is along it.
+
+    These are the rates of P and w; the vector v⊥ falls at half of the first.
+    """
+    constant, scale = _invariant(distance, output, pair), rich_distance(pair)
+    return settled(constant, scale) / pair.tau_y, jnp.hypot(constant, 2 * scale) / (2 * pair.tau_y)
+
+
+def plateau(output0: Numbers, alignment0: Numbers, target_gap: Numbers) -> Floats:
+    """The loss that large weights with A < 0 fall to and rest at, (Y/8) sin²θ; θ is the angle of v and the target."""
+    output0 = jnp.asarray(output0, float)
+    off = components(output0, alignment0, target_gap)[1]
+    return target_gap / 8 * jnp.where(output0 > 0, off / jnp.where(output0 > 0, output0, 1.0), 1.0)
+
+
+def depth_law(input_gap: Numbers, target_gap: Numbers, layer: Numbers, depth: Numbers) -> Floats:
+    """X^(1−l/L) Y^(l/L), l = layer + 1: the final distance in a hidden layer of a balanced chain of L matrices."""
+    share = (jnp.asarray(layer) + 1) / depth
+    return jnp.asarray(input_gap, float) ** (1 - share) * jnp.asarray(target_gap, float) ** share

@@ -1,0 +1,46 @@
+"""Compiled programs on disk, so that the next process does not compile them again.
+
+The command line keeps them in the user's cache folder; the library itself never does, since the setting belongs to the
+whole process. A folder that the user has chosen with JAX_COMPILATION_CACHE_DIR is used as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+CHOSEN = "JAX_COMPILATION_CACHE_DIR"  # JAX's own variable
+
+
+def cache_folder() -> Path:
+    """Where the command line keeps compiled programs: what the user chose, else the cache folder of the system."""
+    if chosen := os.environ.get(CHOSEN):
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "festina" / "jax"
+
+
+def cache_size(folder: Path) -> tuple[int, int]:
+    """How many files a folder holds, and their size in bytes."""
+    sizes = [path.stat().st_size for path in folder.glob("*") if path.is_file()] if folder.is_dir() else []
+    return len(sizes), sum(sizes)
+
+
+def keep_compiled_programs(folder: Path) -> None:
+    """Have JAX write every program that it compiles to a folder, and look for it there first."""
+    import jax
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a home that cannot be written: programs are compiled anew each time
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    # Most programs of festina take a tenth of a second each; there are thousands of them.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

@@ -1,0 +1,30 @@
+"""The bibliography: keys to readable entries."""
+
+from __future__ import annotations
+
+import functools
+import re
+from importlib import resources
+
+from .._foundation.errors import UnknownName
+
+
+@functools.cache
+def entries() -> dict[str, dict[str, str]]:
+    """All fields of all entries of references.bib, by key."""
+    text = resources.files("festina").joinpath("references.bib").read_text(encoding="utf-8")
+    found = re.findall(r"@\w+\{(\w+),(.*?)\n\}", text, flags=re.DOTALL)
+    return {
+        key: {k: v.replace("{", "").replace("}", "") for k, v in re.findall(r"(\w+) = \{(.*)\}", body)}
+        for key, body in found
+    }
+
+
+def formatted(key: str) -> str:
+    """One line for a person: authors, year, title, where."""
+    if key not in entries():
+        raise UnknownName.among("reference", key, entries())
+    entry = entries()[key]
+    authors = ", ".join(name.split(",")[0] for name in entry["author"].split(" and "))
+    where = next((entry[k] for k in ("journal", "booktitle", "howpublished") if k in entry), "")
+    return f"{authors} ({entry['year']}). {entry['title']}. {where}."

@@ -1,0 +1,29 @@
+"""What has been computed from a setup, remembered by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Memory:
+    """Results that were computed from one setup, by name and seed; a dozen assumptions ask for the same start.
+
+    A memory belongs to one setup. A setup with other times or another rule may begin with a copy: what is remembered
+    depends on the task, the net and the init, or its name says on what else.
+    """
+
+    def __init__(self, results: Mapping[Hashable, object] = MappingProxyType({})):
+        self._results = dict(results)
+
+    def copy(self) -> Memory:
+        return Memory(self._results)
+
+    def recall(self, name: Hashable, compute: Callable[[], T]) -> T:
+        """The result of this name, computed when it is first asked for."""
+        if name not in self._results:
+            self._results[name] = compute()
+        return self._results[name]  # pyright: ignore[reportReturnType]

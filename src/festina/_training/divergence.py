@@ -1,0 +1,92 @@
+"""What a diverging run reports: the largest stable rate, estimated."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._foundation.arrays import AnyArray, Weights
+from .._foundation.errors import Diverged
+from .._foundation.program_memory import compiled
+from .._setup.loss import gradient
+from .._setup.setup import Setup
+from .._setup.trajectory import Trajectory
+from ..observables.base import View
+from ..rules.base import Discrete
+from .loop import Failure, Run
+from .preparation import prepared
+from .sequence import Before
+
+TRIAL_STEPS = 50_000  # of a slower run, after a divergence
+
+
+def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Weights, horizon: float) -> float | None:
+    """An estimate: twice the inverse of the largest curvature where a slower run arrives.
+
+    The rate is quartered until a run stays finite for twice the time to the divergence, or for TRIAL_STEPS; None if
+    none of twelve does. Where no curvature can be measured, it is that slower rate. `weights` have a seed axis.
+    """
+    view = view.with_seed({})
+    begin = float(_curvature(view, jax.tree.map(lambda leaf: leaf[0], weights)))
+    rate = min(float(setup.rule.lr) / 4, 1 / begin if begin > 0 and setup.rule.follows_gradient else np.inf)
+    for _ in range(12):
+        end_time = min(2 * max(horizon, rate), TRIAL_STEPS * rate)
+        slower = setup.replace(rule=dataclasses.replace(setup.rule, lr=rate), times=[end_time])
+        run = Run(slower, (seed,), (), view, weights)
+        while run.is_going:
+            run.block()
+        if run.failure is None:
+            end = jax.tree.map(lambda leaf: leaf[0], run.weights)
+            curvature = float(_curvature(view, end)) if setup.rule.follows_gradient else 0.0
+            # Without curvature (Adam, or a network whose units have died) the slower rate is all we know.
+            return 2 / curvature if curvature > 0 else rate
+        rate /= 4
+    return None
+
+
+@compiled
+def _curvature(view: View, weights: Weights) -> Float[AnyArray, ""]:
+    """Largest eigenvalue of the Hessian by power iteration; the Hessian is never formed."""
+
+    def slope(weights: Weights) -> Weights:
+        return gradient(view.net, view.evidence)(weights, None)[1]
+
+    def improve(_: object, state: tuple[Weights, AnyArray]) -> tuple[Weights, AnyArray]:
+        direction, _ = state
+        size = jnp.sqrt(sum(jnp.sum(d**2) for d in jax.tree.leaves(direction)))
+        unit = jax.tree.map(lambda d: d / size, direction)
+        image = jax.jvp(slope, (weights,), (unit,))[1]
+        pairs = zip(jax.tree.leaves(unit), jax.tree.leaves(image), strict=True)
+        return image, jnp.asarray(sum(jnp.sum(a * b) for a, b in pairs))
+
+    first = jax.tree.map(lambda w: jax.random.normal(jax.random.key(0), w.shape, w.dtype), weights)
+    return jax.lax.fori_loop(0, 100, improve, (first, jnp.zeros((), jax.tree.leaves(weights)[0].dtype)))[1]
+
+
+def diverged(setup: Setup, seeds: tuple[int, ...], failure: Failure, finished: Trajectory, before: Before) -> Diverged:
+    """The error of a run that left the finite numbers; `finished` is what was recorded until then."""
+    seed = seeds[failure.seed]
+    when = f"step {failure.step}" if failure.step is not None else f"time {failure.time:g}"
+    seen = f"training diverged at {when} (seed {seed}), loss {failure.loss:.4g}"
+    rate = None
+    if isinstance(setup.rule, Discrete):
+        with jax.enable_x64(setup.precision == "float64"):
+            view, weights = prepared(setup, seeds, (), before)
+            weights = jax.tree.map(lambda leaf: leaf[failure.seed : failure.seed + 1], weights)
+            rate = largest_stable_rate(setup, seed, view, weights, failure.time)
+    if rate is None:
+        do = "lower the learning rate, the tolerances or the initial weights"
+        if not isinstance(setup.rule, Discrete) and setup.net.off_slope is not None:
+            # Where units switch, the flow has kinks, which no step is short enough for.
+            do = "raise rtol and atol of the flow, or use rules.GradientDescent(lr): a net whose units switch has kinks"
+        error = Diverged(seen, "a run that stays finite", do)
+    else:
+        needed = f"lr below about {rate:.3g} (estimated from slower runs), not {setup.rule.lr:g}"
+        error = Diverged(seen, needed, f"try lr = {0.5 * rate:.2g}")
+    error.step, error.loss, error.seed, error.stable_rate = failure.step or 0, failure.loss, seed, rate
+    error.trajectory = finished
+    return error

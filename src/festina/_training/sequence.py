@@ -1,0 +1,50 @@
+"""Training in stages: tasks one after another, or a net that changes in time."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable
+
+from .._foundation.arrays import Weights
+from .._setup.joined import FORGETTING, concatenated, forgotten, joined
+from .._setup.setup import Setup
+from .._setup.stages import stages, tasks_of
+from .._setup.trajectory import Trajectory
+from ..observables.request import names_to_record
+from ..tasks.base import Task
+
+
+@dataclasses.dataclass(frozen=True)
+class Before:
+    """What a stage has from those before it: the whole sequence, weights to go on with, and the very first ones."""
+
+    tasks: tuple[Task, ...]
+    weights: Weights = None
+    start: Weights = None
+
+
+def trained(
+    setup: Setup, observe: str | Iterable[str] | None, train: Callable[..., tuple[Trajectory, Before]]
+) -> Trajectory:
+    """Every stage trained from where the one before ended; `train(setup, names, before)` is that of one task."""
+    asked = (observe,) if isinstance(observe, str) else observe if observe is None else tuple(observe)
+    names = asked and tuple(dict.fromkeys("task_loss" if name == FORGETTING else name for name in asked))
+    names = names_to_record(names, setup)
+    before = Before(tasks_of(setup))
+    done, parts = [], []
+    for stage in stages(setup):
+        part, before = train(stage.setup, names, before=before)
+        done, parts = [*done, stage], [*parts, part]
+        if part.provenance["interrupted"]:
+            break
+    values = {name: functools.partial(concatenated, done, parts, name) for name in parts[0]}
+    axes = dict(parts[0].axes)
+    if asked and FORGETTING in asked:
+        values[FORGETTING] = functools.partial(forgotten, done, [part["task_loss"] for part in parts])
+        axes[FORGETTING] = axes["task_loss"]
+    facts = {
+        "seconds": sum(part.provenance["seconds"] for part in parts),
+        "interrupted": any(part.provenance["interrupted"] for part in parts),
+    }
+    return joined(setup, done, parts, values, axes, facts)

@@ -1,0 +1,150 @@
+"""What is known of every pathway of a candidate before training, from moments alone.
+
+A mode of two balanced layers grows at the rate 2s until it has its end. A pathway beside one that is always open grows
+on the raw target until that one has learned the mode that its inputs share, and on what is left of the target after.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from ..._formulas.modes import NOTHING
+from ..._foundation.arrays import AnyArray
+from ...nets import Gated
+from ...nets.gated.paths import PathMoments
+from ...tasks.base import Task
+
+Vector = Float[np.ndarray, " column"]
+
+
+class Phase(NamedTuple):
+    """A part of learning: s of the mode that ends it, s at which the pathway grows meanwhile, and how long it lasts."""
+
+    ending: float
+    growing: float
+    duration: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Pathway:
+    """A pathway of a candidate: its mode, and when it is learned."""
+
+    candidate: str
+    name: str
+    always_open: bool
+    s_raw: float
+    s_residual: float  # on what pathways that are always open leave; NaN without any
+    variance: float
+    head_start: float
+    pathway_time: float
+    phases: tuple[Phase, ...]
+
+
+class _Neighbours(NamedTuple):
+    """The moments of a candidate; of a pathway p, those beside it that are always open, and its start."""
+
+    moments: PathMoments
+    p: int
+    beside: Sequence[int]
+    start: float
+    columns: Mapping[str, tuple[int, ...]]  # of the inputs, that each source reads
+
+
+def pathways_of(candidate: str, net: Gated, task: Task, scale: float) -> list[Pathway]:
+    """All pathways that some sample opens, from layers of this standard deviation."""
+    moments, columns = net.moments(task), net.columns(task.d_in, task.d_out)[0]
+    size = net.graph.size
+    always = [p for p in range(len(moments.paths)) if np.all(moments.openings[p] == 1)]
+    pathways = []
+    for p, path in enumerate(moments.paths):
+        if not moments.openings[p].any():
+            continue
+        start = scale**2 * size[path.nodes[1]] / 2 if len(path.edges) == 2 else np.nan
+        beside = [a for a in always if moments.paths[a].target == path.target and p not in always]
+        neighbours = _Neighbours(moments, p, beside, start, columns)
+        pathway = _beside_others(neighbours) if beside else _alone(neighbours)
+        pathways.append(dataclasses.replace(pathway, candidate=candidate, name=str(path), always_open=p in always))
+    return pathways
+
+
+def _alone(here: _Neighbours) -> Pathway:
+    """A pathway that has the target for itself."""
+    _, s, right = _strongest(here.moments.cov_yx[here.p])
+    variance = float(right @ here.moments.cov_x[here.p, here.p] @ right)
+    time = _half_time(s, variance, here.start)
+    return Pathway("", "", False, s, np.nan, variance, 0.0, time, (Phase(s, s, time),))
+
+
+def _beside_others(here: _Neighbours) -> Pathway:
+    """A pathway beside others that are always open: a phase on the raw target, then one on the residual."""
+    (moments, p, beside), start = here[:3], here.start
+    raw, cov_x = moments.cov_yx[p], moments.cov_x
+    explained = np.hstack([moments.cov_yx[a] for a in beside])
+    shared = np.block([[cov_x[a, b] for b in beside] for a in beside])
+    residual = raw - explained @ np.linalg.pinv(shared, hermitian=True) @ np.vstack([cov_x[a, p] for a in beside])
+    direction, s, right = _strongest(residual)
+    pull = raw @ right
+    s_on_raw = float(np.linalg.norm(pull))
+    cosine = float(direction @ pull / s_on_raw) if s_on_raw > 0 else 0.0
+    variance = float(right @ cov_x[p, p] @ right)
+    learned, faster = _learned_by_others(right, here)
+    head = 2 * (s_on_raw - s) * learned + 2 * np.log(max((1 + cosine) / 2, 1e-300))
+    learns = s > NOTHING * s_on_raw and variance > 0 and start > 0
+    time = learned + max(0.0, np.log(s / variance / start) - head) / (2 * s) if learns else np.inf
+    phases = Phase(faster, s_on_raw, learned), Phase(s, s, np.inf)
+    return Pathway("", "", False, _strongest(raw)[1], s, variance, head, time, phases)
+
+
+def _learned_by_others(right: Vector, here: _Neighbours) -> tuple[float, float]:
+    """When a pathway that is always open has learned the mode whose inputs are most like those of p, and its s."""
+    moments = here.moments
+    columns = list(here.columns[moments.paths[here.p].source])
+    most_alike, when, strength = 0.0, 0.0, 0.0
+    for a in here.beside:
+        source = list(here.columns[moments.paths[a].source])
+        _, values, modes = np.linalg.svd(moments.cov_yx[a], full_matrices=False)
+        spread = np.zeros(1 + max([*source, *columns]))
+        spread[columns] = right
+        likeness = np.abs(modes @ spread[source])
+        k = int(np.argmax(likeness))
+        if likeness[k] > most_alike and values[k] > 0:
+            most_alike, strength = float(likeness[k]), float(values[k])
+            when = _half_time(strength, modes[k] @ moments.cov_x[a, a] @ modes[k], here.start)
+    return when, strength
+
+
+def _half_time(s: float, variance: float, start: float) -> float:
+    """When a mode of two balanced layers has half of its end s/variance. [jarvis2025, eq. 7]"""
+    if not (s > 0 and start > 0):
+        return np.inf
+    return float(np.log(max(s / (variance * start) - 1, 1.0)) / (2 * s))
+
+
+def _strongest(matrix: Float[AnyArray, "row column"]) -> tuple[Vector, float, Vector]:
+    """The strongest mode of moments: its left vector, s and its right vector."""
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    return left[:, 0], float(values[0]), right[0]
+
+
+def in_steps(time: float, phases: Sequence[Phase], lr: float) -> float:
+    """A time of the flow in steps of gradient descent, in which a mode grows by ln(1 + lr s) and not by lr s.
+
+    Each phase lasts longer for it, and what the pathway gains meanwhile is another, which the next one makes up for.
+    """
+    if not np.isfinite(time):
+        return np.inf
+    steps, missing = 0.0, 0.0
+    for ending, growing, duration in phases:
+        spent = min(time, duration)
+        longer = spent * ending * lr / np.log1p(lr * ending) if ending > 0 else spent
+        longer += missing * lr / np.log1p(lr * growing) if growing > 0 else 0.0
+        missing = growing * spent - np.log1p(lr * growing) / lr * longer
+        steps, time = steps + longer / lr, time - spent
+        if time <= 0:
+            break
+    return float(steps)

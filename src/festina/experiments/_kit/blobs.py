@@ -1,0 +1,65 @@
+"""What a network that has learned blobs in two contexts keeps of their two positions, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from ..._setup.setup import Setup
+from ...gates.comparing import scaling
+from . import hidden_activity
+from .training import simulate
+
+CONTEXTS = 2
+
+
+def measured(setup: Setup, seeds: Sequence[int], positions: int, middle: int) -> dict[str, np.ndarray]:
+    """Losses of one setting, and what is left of both features in every layer.
+
+    `collapse` is the variance of the activity along the irrelevant feature over that `along` the relevant one, `start`
+    the same before training, `apart` the squared distance of the contexts, and `layout` the `middle` layer of the first
+    seed in two dimensions.
+    """
+    trajectory = simulate(setup, seeds, "loss")
+    before = hidden_activity.activity(setup, hidden_activity.first_weights(setup, seeds), setup.task.x)[0]
+    after = hidden_activity.activity(setup, trajectory.weights, setup.task.x)[0]
+    off, along, apart = _variances(after, positions)
+    off_first, along_first, _ = _variances(before, positions)
+    layout, dimensions = _plane(after[0, middle], positions)
+    return {
+        "loss": trajectory["loss"],
+        "start": off_first / along_first,
+        "collapse": off / along,
+        "along": along,
+        "apart": apart,
+        "layout": layout,
+        "dimensions": dimensions,
+    }
+
+
+def _plane(hidden: Float[np.ndarray, "sample unit"], positions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two dimensions of classical scaling, and which they are.
+
+    They are the first two, or the next two where the first only tells the contexts apart.
+    """
+    points = scaling(hidden, 3)
+    first = points[:, 0].reshape(CONTEXTS, positions**2)
+    begin = int(np.var(first.mean(axis=1)) > 0.9 * np.var(first))
+    return points[:, begin : begin + 2], np.arange(begin, begin + 2) + 1
+
+
+def _variances(
+    hidden: Float[np.ndarray, "seed layer sample unit"], positions: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Variances along the irrelevant and the relevant feature, and the squared distance of the contexts, (seed, layer).
+
+    The last is the distance of the means of points with the same target.
+    """
+    grid = hidden.reshape(*hidden.shape[:2], CONTEXTS, positions, positions, -1)
+    # With the relevant feature first in both contexts.
+    grid = np.stack([grid[:, :, 0], np.swapaxes(grid[:, :, 1], 2, 3)], axis=2)
+    off, along = (np.var(grid, axis=axis).sum(axis=-1).mean(axis=(2, 3)) for axis in (4, 3))
+    lines = grid.mean(axis=4)
+    return off, along, np.sum((lines[:, :, 0] - lines[:, :, 1]) ** 2, axis=-1).mean(axis=-1)

@@ -1,0 +1,152 @@
+"""Claim and Result: what an experiment says, and what it has measured.
+
+In an experiment a claim is written in two parts, the statement and the comparison that decides it:
+
+    paper("The curve printed for D = 2 is that of training: largest gap / target", at_most(gap, 0.01))
+    paper("… and for D = 1", at_most(shallow_gap, 0.01), fails="its exponent lacks the input variance")
+    ours("Descent tends to the closed form as lr → 0: order", between(order, 0.9, 1.1))
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, SupportsFloat, TypedDict, Unpack
+
+from .._foundation import checks
+from .._foundation.errors import BadInput
+from .._setup.setup import Setup
+from .._setup.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+SOURCES = ("paper", "festina")
+
+
+class ClaimOptions(TypedDict, total=False):
+    """Fields of a claim that most claims leave at their defaults."""
+
+    source: str
+    expected: bool
+    reason: str
+    fitted: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """A statement with a measured and a required value.
+
+    `source` says whose claim it is; `expected` is false for a paper's claim that is known not to
+    reproduce, and then `reason` says why.
+    """
+
+    text: str
+    measured: float | str
+    required: str
+    holds: bool
+    source: str = "festina"
+    expected: bool = True
+    reason: str = ""
+    fitted: bool = False
+
+    def __post_init__(self):
+        checks.text(self.text, "text")
+        checks.text(self.required, "required")
+        if not isinstance(self.measured, str):
+            checks.number(self.measured, "measured", finite=False)
+        for name in ("holds", "expected", "fitted"):
+            checks.truth(getattr(self, name), name)
+        checks.choice(self.source, "source", SOURCES)
+        checks.text(self.reason, "reason", empty=True)
+        if not self.expected and not self.reason:
+            raise BadInput(f"claim {self.text!r} is expected to fail", "a reason", "say why it does not reproduce")
+
+    @classmethod
+    def at_most(
+        cls, text: str, measured: SupportsFloat, bound: SupportsFloat, **options: Unpack[ClaimOptions]
+    ) -> Claim:
+        """Holds if the measured number does not exceed the bound; NaN does not hold."""
+        return cls(text, *at_most(measured, bound), **options)
+
+    @classmethod
+    def at_least(
+        cls, text: str, measured: SupportsFloat, bound: SupportsFloat, **options: Unpack[ClaimOptions]
+    ) -> Claim:
+        """Holds if the measured number is not below the bound; NaN does not hold."""
+        return cls(text, *at_least(measured, bound), **options)
+
+    @classmethod
+    def between(
+        cls,
+        text: str,
+        measured: SupportsFloat,
+        low: SupportsFloat,
+        high: SupportsFloat,
+        **options: Unpack[ClaimOptions],
+    ) -> Claim:
+        """Holds if the measured number is between the bounds; NaN does not hold."""
+        return cls(text, *between(measured, low, high), **options)
+
+    @property
+    def as_expected(self) -> bool:
+        return self.holds == self.expected
+
+
+class Decision(NamedTuple):
+    """A measured number, what is required of it, and whether it meets this."""
+
+    measured: float
+    required: str
+    holds: bool
+
+
+def at_most(measured: SupportsFloat, bound: SupportsFloat) -> Decision:
+    """The measured number must not exceed the bound; NaN does."""
+    number, most = _measured(measured), checks.number(bound, "bound")
+    return Decision(number, f"<= {most:g}", number <= most)
+
+
+def at_least(measured: SupportsFloat, bound: SupportsFloat) -> Decision:
+    """The measured number must not be below the bound; NaN is."""
+    number, least = _measured(measured), checks.number(bound, "bound")
+    return Decision(number, f">= {least:g}", number >= least)
+
+
+def between(measured: SupportsFloat, low: SupportsFloat, high: SupportsFloat) -> Decision:
+    """The measured number must lie between the bounds; NaN does not."""
+    number, least, most = _measured(measured), checks.number(low, "low"), checks.number(high, "high")
+    return Decision(number, f"{least:g} … {most:g}", least <= number <= most)
+
+
+def paper(text: str, decision: Decision, *, fails: str = "", fitted: bool = False) -> Claim:
+    """A claim of the paper; `fails` is the reason why it does not reproduce, and empty if it does."""
+    return Claim(text, *decision, source="paper", expected=not fails, reason=fails, fitted=fitted)
+
+
+def ours(text: str, decision: Decision, *, fitted: bool = False) -> Claim:
+    """A claim of festina, which must hold."""
+    return Claim(text, *decision, source="festina", fitted=fitted)
+
+
+def _measured(value: SupportsFloat) -> float:
+    """A measured number; what was never reached is infinite, and what could not be measured NaN."""
+    return checks.number(value, "measured", finite=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What an experiment's `run` returns: labelled data, the setups, the theories' trajectories."""
+
+    data: Dataset
+    setups: Mapping[str, Setup] = dataclasses.field(default_factory=dict)
+    theories: Mapping[str, Trajectory] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        import xarray
+
+        checks.instance(self.data, "data", xarray.Dataset, "give an xarray.Dataset of what was measured")
+        for argument, kind in (("setups", Setup), ("theories", Trajectory)):
+            needed, do = f"a dict {{label: {kind.__name__}}}", f'give {argument}={{"label": …}}'
+            for value in checks.mapping(getattr(self, argument), argument, needed, do).values():
+                checks.instance(value, argument, kind, do)

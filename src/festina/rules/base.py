@@ -1,0 +1,89 @@
+"""The contract of a rule: how weights change, and what a unit of time is.
+
+A new rule is one file in this folder: a frozen `@noun` that derives from `Discrete` or `Flow`, and has an `example`.
+
+- A rule that moves in steps derives from `Discrete` and has `step`; `start` if it keeps a state between steps. Its
+  clock is lr × steps, unless it overrides `steps` and `time_of_steps`, which are all that festina asks of a clock.
+  `lr` also tells theories how large the error of a finite step is, and a diverging run which rate to lower.
+- A rule that is integrated derives from `Flow`, and says to which tolerances.
+- `full_batch` and `follows_gradient` say what theories and the trainer may count on.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from .._foundation.arrays import AnyArray, Number, RandomKey, Weights
+from .._foundation.checks import is_traced
+
+Times: TypeAlias = Number | Float[AnyArray, " time"]
+Rows: TypeAlias = Int[AnyArray, " batch"]  # numbers of samples
+State: TypeAlias = Any  # a pytree of arrays that a rule keeps between steps
+Gradient: TypeAlias = Callable[[Weights, Rows | None], tuple[Number, Weights]]
+
+
+class Rule(abc.ABC):
+    """How weights change, and what a unit of time is."""
+
+    follows_gradient: ClassVar[bool] = True  # whether every change is a multiple of −∂loss/∂W
+
+    @classmethod
+    def example(cls) -> Self:
+        """A rule of this kind, on which tests run the laws of all rules."""
+        raise NotImplementedError(f"{cls.__name__} has no example()")
+
+    @property
+    def full_batch(self) -> bool:
+        """Whether every change is computed from all samples."""
+        return True
+
+    @abc.abstractmethod
+    def on_clock(self, times: Times) -> Times:
+        """The times nearest to `times` at which this rule has a state."""
+
+
+class Discrete(Rule):
+    """A rule that moves in steps; one step of rate lr lasts lr units of time."""
+
+    lr: Any
+
+    def steps(self, times: Times) -> Times:
+        """Whole numbers of steps nearest to `times`."""
+        return (jnp if is_traced(times, self.lr) else np).round(times / self.lr)
+
+    def time_of_steps(self, steps: Times) -> Times:
+        """The time that so many steps take."""
+        return steps * self.lr
+
+    def on_clock(self, times: Times) -> Times:
+        return self.time_of_steps(self.steps(times))
+
+    def start(self, weights: Weights, samples: int | None, key: RandomKey) -> State:
+        """The state of the rule before the first step."""
+        return ()
+
+    @abc.abstractmethod
+    def step(self, gradient: Gradient, weights: Weights, state: State) -> tuple[Weights, State, Number]:
+        """One step. `gradient(weights, rows)` gives (loss, gradient); rows None means all samples.
+
+        Returns weights, state and the loss before the step.
+        """
+
+
+class Flow(Rule):
+    """dW/dt = −∂loss/∂W, integrated adaptively; it has a state at every time."""
+
+    rtol: Any
+
+    def on_clock(self, times: Times) -> Times:
+        return times
+
+    @abc.abstractmethod
+    def absolute_tolerance(self, weights: Weights) -> Number:
+        """The absolute tolerance of a flow from these weights."""

@@ -1,0 +1,29 @@
+"""Gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._foundation.arrays import Number, Weights
+from .._foundation.checks import positive
+from .._foundation.nouns import noun, settle
+from ._steps import descended
+from .base import Discrete, Gradient, State
+
+
+@noun
+class GradientDescent(Discrete):
+    """W ← W − lr ∂loss/∂W on all samples."""
+
+    lr: Any
+
+    def __post_init__(self):
+        settle(self, lr=positive(self.lr, "lr"))
+
+    @classmethod
+    def example(cls) -> GradientDescent:
+        return cls(0.1)
+
+    def step(self, gradient: Gradient, weights: Weights, state: State) -> tuple[Weights, State, Number]:
+        loss, slope = gradient(weights, None)
+        return descended(weights, slope, self.lr), state, loss
