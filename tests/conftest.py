@@ -35,6 +35,12 @@ OBSERVABLES = "axes base compared_points distances lacking layers loss maps path
 NUMERICS += [f"observables.{name}" for name in OBSERVABLES.split()]
 install_import_hook([f"festina.{name}" for name in NUMERICS], "beartype.beartype")
 
+# Most programs of tests run once, for milliseconds. test_programs.py compares them with those of full effort.
+if os.environ.get("FESTINA_TEST_EFFORT", "little") == "little":
+    from festina._foundation.program_effort import spend_little_effort
+
+    spend_little_effort()
+
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 

@@ -19,7 +19,7 @@ COMMANDS = ("list", "show", "run", "reproduce", "doctor")
 def festina(monkeypatch, capsys):
     """Runs `festina` with some words; the exit code, and what it printed on both streams."""
     # The settings of this process are those of the tests.
-    monkeypatch.setattr(process, "prepare", lambda *, cache=True: None)
+    monkeypatch.setattr(process, "prepare", lambda **options: None)
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["festina", *words])

@@ -191,7 +191,7 @@ def programs(monkeypatch, tmp_path):
     limit = tmp_path / "limit"
     monkeypatch.setattr(program_memory, "LIMIT", limit)
     monkeypatch.setattr(program_memory, "_own", [])
-    monkeypatch.setattr(program_memory._Maps, "others", 0)
+    monkeypatch.setattr(program_memory._Maps, "others", program_memory._count())  # of tests before this one
     monkeypatch.setattr(program_memory._Maps, "looked", -program_memory.PAUSE)
     users, own = jax.jit(lambda x: x + 1), program_memory.compiled(lambda x: x + 2)
     users(1.0)

@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+
 from festina._reporting.page.render import _value, render
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&"

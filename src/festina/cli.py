@@ -98,7 +98,7 @@ def run(
     changes = parse(context.args, Experiment.named(name).parameters())
     out = out or Path("reports") / name
     _writable(out)
-    prepare(cache=cache)
+    prepare(quick=quick or preset == "quick", cache=cache)
     with _interrupts_answered():
         report = run_experiment(name, quick=quick, preset=preset, seed=seed, out=out, **changes)
     if as_json:

@@ -36,7 +36,7 @@ def balance_defect(modes: Modes, weights: Layers) -> float:
 
 
 @in_double
-@compiled
+@compiled(effort="little")
 def chain_bases(modes: Modes, weights: Layers) -> AlongModes:
     """The layers of a chain along its modes.
 

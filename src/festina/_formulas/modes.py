@@ -52,7 +52,7 @@ class Modes:
         return jnp.einsum("om,...m,im->...oi", self.left, strengths, self.right)
 
 
-@compiled
+@compiled(effort="little")
 def shared_modes(
     cov_yx: Float[AnyArray, "out in"], cov_x: Float[AnyArray, "in in"], start: Float[AnyArray, "out in"] | None = None
 ) -> Modes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
 CHOSEN = "JAX_COMPILATION_CACHE_DIR"  # JAX's own variable
@@ -41,6 +42,8 @@ def keep_compiled_programs(folder: Path) -> None:
     except OSError:  # a home that cannot be written: programs are compiled anew each time
         return
     jax.config.update("jax_compilation_cache_dir", str(folder))
+    # A program that another process is still writing cannot be read yet; it is compiled here, too.
+    warnings.filterwarnings("ignore", "Error reading persistent compilation cache entry", UserWarning)
     # Most programs of festina take a tenth of a second each; there are thousands of them.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

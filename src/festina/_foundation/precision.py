@@ -14,6 +14,7 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from .arrays import Weights
+from .program_effort import is_tracing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,13 +75,9 @@ def _unmet(leaf: object) -> object:
     return leaf.copy() if isinstance(leaf, np.ndarray) and leaf.dtype in (np.float64, np.int64) else leaf
 
 
-_probe = jax.jit(lambda: 0)  # a tracer while a function is being traced; much cheaper than an operation
-
-
 def at_once() -> contextlib.AbstractContextManager[None]:
     """Evaluate concrete numbers at once, even while a caller's own function is being traced."""
-    traced = isinstance(_probe(), Tracer)
-    return jax.ensure_compile_time_eval() if traced else contextlib.nullcontext()
+    return jax.ensure_compile_time_eval() if is_tracing() else contextlib.nullcontext()
 
 
 def to_numpy(tree: PyTree) -> PyTree:

@@ -19,11 +19,13 @@ from typing import Any
 
 import jax
 
+from .program_effort import Effort, Program
+
 MAPS, LIMIT = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 MOST = 12_000  # maps that programs may add: those of some seventy shapes of networks, 1.4 GB
 PAUSE = 5.0  # seconds between two looks at the maps, which take milliseconds
 
-_own: list[Any] = []  # compiled functions of festina
+_own: list[Program] = []  # compiled functions of festina
 
 
 class _Maps:
@@ -33,11 +35,16 @@ class _Maps:
     others = 0  # how many were left when programs had been forgotten: those of libraries and of the user
 
 
-def compiled(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """`jax.jit` for the functions of festina, whose programs can then be forgotten without those of the user."""
+def compiled(function: Callable[..., Any] | None = None, *, effort: Effort = "full", **options: Any) -> Any:
+    """`jax.jit` for the functions of festina, whose programs can then be forgotten without those of the user.
+
+    Args:
+        effort: "little" for a function that is called about once per setup, so that compiling is most of its time.
+        options: of `jax.jit`.
+    """
     if function is None:
-        return functools.partial(compiled, **options)
-    _own.append(jax.jit(function, **options))
+        return functools.partial(compiled, effort=effort, **options)
+    _own.append(Program(function, effort, **options))
     return _own[-1]
 
 

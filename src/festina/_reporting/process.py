@@ -1,15 +1,21 @@
-"""How the command line sets up a process of its own: every core, and compiled programs kept on disk."""
+"""How the command line sets up a process of its own: every core, compiled programs kept on disk, little effort on them.
+
+The programs of a quick preset run for less time than XLA would need to make them fast.
+"""
 
 from __future__ import annotations
 
 import os
 
 from .._foundation.compilation_cache import CHOSEN, cache_folder, keep_compiled_programs
+from .._foundation.program_effort import spend_little_effort
 
 
-def prepare(*, cache: bool = True) -> None:
+def prepare(*, quick: bool, cache: bool = True) -> None:
     """Set up JAX for this process, which is festina's own; settings of the user's environment win."""
     _use_all_cores()
+    if quick:
+        spend_little_effort()
     if cache:
         keep_compiled_programs(cache_folder())
     elif CHOSEN in os.environ:

@@ -43,7 +43,7 @@ def answer_requests(requests: TextIO, answers: TextIO) -> None:
         print(json.dumps(dataclasses.asdict(message)), file=answers, flush=True)
 
     work = Work(**json.loads(requests.readline()))
-    prepare(cache=work.cache)
+    prepare(quick=work.quick, cache=work.cache)
     for line in requests:
         make_room()  # many experiments in one process compile thousands of programs
         outcome = run_or_keep(

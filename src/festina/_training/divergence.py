@@ -48,7 +48,7 @@ def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Weights, h
     return None
 
 
-@compiled
+@compiled(effort="little")
 def _curvature(view: View, weights: Weights) -> Float[AnyArray, ""]:
     """Largest eigenvalue of the Hessian by power iteration; the Hessian is never formed."""
 

@@ -70,7 +70,7 @@ def _advance(
     return lanes.each(of_seed, (view, rule, marks), per_seed)
 
 
-@compiled(static_argnames="dtype")
+@compiled(effort="little", static_argnames="dtype")
 def _first(
     view: View, rule: Rule, descent: Descent, held: Held, seeds: Int[AnyArray, " seed"], *, dtype: np.dtype
 ) -> Carry:

@@ -98,7 +98,7 @@ def _read_off(
 
 
 @in_double
-@compiled(static_argnames="theory")
+@compiled(effort="little", static_argnames="theory")
 def weights_at(theory: Theory, constants: PyTree, time: Float[AnyArray, " only"]) -> Weights:
     """The layers at one time; None if the theory does not know them."""
     layers = theory.weights(constants, theory.states(constants, time))

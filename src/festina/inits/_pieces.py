@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from .._foundation.arrays import AnyArray, Number, RandomKey, Weights
 from .._foundation.checks import is_traced, real_array
 from .._foundation.errors import BadInput
+from .._foundation.program_memory import compiled
 from ..nets.base import Net
 from ..nets.deep_linear import DeepLinear
 from ..tasks.base import Task
@@ -112,7 +113,7 @@ def one_for_each(value: Numbers, argument: str, count: int, entries: str, do: st
 def basis(key: RandomKey, width: int, count: int) -> Float[Array, "width count"]:
     """Random orthonormal columns, padded with zeros where the layer is too narrow."""
     kept = min(width, count)
-    return jnp.pad(jax.random.orthogonal(key, width)[:, :kept], ((0, 0), (0, count - kept)))
+    return jnp.pad(orthogonal(key, width)[:, :kept], ((0, 0), (0, count - kept)))
 
 
 def normal(key: RandomKey, shape: Shape) -> Float[Array, ...]:
@@ -122,7 +123,18 @@ def normal(key: RandomKey, shape: Shape) -> Float[Array, ...]:
     compiled code, where every new shape would take half a second.
     """
     count = math.prod(shape)
-    return jax.random.normal(key, (1 << max(count - 1, 0).bit_length(),))[:count].reshape(shape)
+    return _normal(key, 1 << max(count - 1, 0).bit_length())[:count].reshape(shape)
+
+
+@compiled(effort="little", static_argnames="count")
+def _normal(key: RandomKey, count: int) -> Float[Array, " count"]:
+    return jax.random.normal(key, (count,))
+
+
+@compiled(effort="little", static_argnames="width")
+def orthogonal(key: RandomKey, width: int) -> Float[Array, "width width"]:
+    """A random rotation or reflection, uniform over all of them."""
+    return jax.random.orthogonal(key, width)
 
 
 def completed(key: RandomKey, columns: Float[AnyArray, "row column"]) -> Float[Array, "row row"]:

@@ -20,6 +20,7 @@ from ._pieces import (
     example_with,
     one_for_each,
     one_or_several,
+    orthogonal,
     refuse_impossible_balance,
     two_layer_width,
 )
@@ -69,8 +70,8 @@ class Balanced(Init):
             modes = task.modes()
             left, right = completed(for_left, modes.left), completed(for_right, modes.right)
         else:
-            left, right = jax.random.orthogonal(for_left, d_out), jax.random.orthogonal(for_right, d_in)
-        middle = jax.random.orthogonal(for_hidden, hidden)
+            left, right = orthogonal(for_left, d_out), orthogonal(for_right, d_in)
+        middle = orthogonal(for_hidden, hidden)
         into, out = min(d_in, hidden), min(d_out, hidden)
         return (
             (middle[:, :into] * first[:into]) @ right[:, :into].T,

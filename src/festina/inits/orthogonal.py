@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -17,7 +16,7 @@ from .._foundation.errors import BadInput, shown
 from .._foundation.nouns import noun, settle, static
 from ..nets.base import Net
 from ..tasks.base import Task
-from ._pieces import Shape, chain_shapes, example_with, map_layers
+from ._pieces import Shape, chain_shapes, example_with, map_layers, orthogonal
 from .base import Init
 
 
@@ -50,7 +49,7 @@ class Orthogonal(Init):
     def draw(self, key: RandomKey, net: Net, task: Task) -> Weights:
         def layer(k: RandomKey, shape: Shape) -> Array:
             rows, columns = shape[0], math.prod(shape[1:])
-            square = jax.random.orthogonal(k, max(rows, columns))
+            square = orthogonal(k, max(rows, columns))
             return self.gain * square[:rows, :columns].reshape(shape)
 
         weights = map_layers(key, net, task, layer)

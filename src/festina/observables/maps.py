@@ -26,7 +26,7 @@ def _modes_of_starts(occasion: Occasion) -> Modes:
     return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
 
 
-@compiled
+@compiled(effort="little")
 def modes_of_starts(task: Task, net: Net, weights: Weights) -> Modes:
     """The task's modes, fitted to the start of every seed."""
     return jax.vmap(lambda start: shared_modes(task.cov_yx, task.cov_x, net.map(start)))(weights)

@@ -65,6 +65,6 @@ def _flow(landscape: Landscape, start: Vector, times: NumpyTimes, lr: float) -> 
     return solution.y.T if solution.success else np.full((len(times), start.size), np.nan)
 
 
-@compiled(static_argnames=("theory", "answer"))
+@compiled(effort="little", static_argnames=("theory", "answer"))
 def _answers(theory: Theory, answer: str, constants: object, times: Times) -> Float[AnyArray, "time row column"]:
     return theory.readouts[answer].read(constants, theory.states(constants, times))

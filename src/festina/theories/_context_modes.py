@@ -134,7 +134,7 @@ def tree_levels(items: int) -> Int[np.ndarray, " item"]:
     return np.repeat(depth, np.maximum(2**depth // 2, 1))
 
 
-@compiled
+@compiled(effort="little")
 def starts(
     weights: Layers,
     left: Float[AnyArray, "out mode"],

@@ -79,7 +79,7 @@ def _at_first(setup: Setup, weights: Layers) -> tuple[float, float] | None:
     return float(np.sqrt(excess * np.linalg.norm(cov_x, 2))), float(np.linalg.norm(start))
 
 
-@compiled(static_argnames="theory")
+@compiled(effort="little", static_argnames="theory")
 def _growth_and_last_map(
     theory: Theory, constants: object, times: Times
 ) -> tuple[Float[AnyArray, " time"] | None, Float[AnyArray, "1 out in"]]:

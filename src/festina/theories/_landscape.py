@@ -259,12 +259,12 @@ def _with_pull(net: Net, evidence: Evidence, weights: Weights) -> tuple[AnyArray
     return sums[-1], pull(errors)[0]
 
 
-@compiled
+@compiled(effort="little")
 def _answer_and_descent(net: Net, evidence: Evidence, weights: Weights) -> tuple[AnyArray, Weights]:
     return _with_pull(net, evidence, weights)
 
 
-@compiled
+@compiled(effort="little")
 def _changes(net: Net, evidence: Evidence, weights: Weights, delta: Weights) -> tuple[AnyArray, Weights]:
     """The derivatives of the answer and of −∇L along δ."""
     return jax.jvp(functools.partial(_with_pull, net, evidence), (weights,), (delta,))[1]

@@ -28,7 +28,7 @@ def fastest_rate(setup: Setup, seed: int) -> float:
 
 
 @in_double
-@compiled
+@compiled(effort="little")
 def _largest_eigenvalue(net: Net, weights: Weights, x: Float[AnyArray, "sample in"]) -> Float[AnyArray, ""]:
     def apply(w):
         return x @ net.map(w).T if net.linear else net.apply(w, x)

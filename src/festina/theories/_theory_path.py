@@ -241,7 +241,7 @@ class TheoryPath:
         return [float(np.linalg.norm(part)) for part in self.landscape.layers(weights)]
 
 
-@compiled(static_argnames=("theory", "answer"))
+@compiled(effort="little", static_argnames=("theory", "answer"))
 def _evaluated(
     theory: Theory, answer: str, constants: object, times: Times
 ) -> tuple[Weights, Weights, Float[AnyArray, "time hidden hidden"] | None, Float[AnyArray, "time row column"]]:

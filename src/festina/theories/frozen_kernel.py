@@ -72,7 +72,7 @@ Kernel = tuple[
 
 
 @in_double
-@compiled
+@compiled(effort="little")
 def _of_map(weights: Layers, target: Float[AnyArray, "out in"], cov_x: Float[AnyArray, "in in"]) -> Kernel:
     """The kernel of a linear chain, from its blocks: the root of Σˣ takes the place of the samples."""
     values, vectors = jnp.linalg.eigh(cov_x)
