@@ -1,13 +1,16 @@
 """A valid call of every public callable, for tests/test_bad_input.py: {name: () -> (callable, arguments)}.
 
-Small on purpose: where a bad value happens to be valid, the call is run.
+Small on purpose: where a bad value happens to be valid, the call is run. A new task, net, init, rule or theory needs no
+line here: its calls follow from its defaults or its example. Those written by hand are smaller, or have no example.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import importlib
+import inspect
 from pathlib import Path
 from unittest import mock
 
@@ -184,7 +187,7 @@ def call(function, /, **arguments):
 
 assumption = dict(name="small", statement="it is small", measured=0.1, needed="<= 1", holds=True)
 claim = dict(text="it is small", measured=0.1, required="<= 1", holds=True)
-CONVOLUTIONAL = dict(units=4, channels=2, convolutions=2, kernel=2)
+CONVOLUTIONAL = nets.Convolutional(units=4, channels=2, convolutions=2, kernel=2)
 
 CALLS = {
     "Assumption": call(fs.Assumption, **assumption),
@@ -284,19 +287,6 @@ CALLS = {
     "gates.replay": lambda: (gates.replay, dict(trained=recorded(), progress=False)),
     "gates.scaling": call(gates.scaling, h=X, dimensions=1),
     "gates.witness": lambda: (gates.witness, dict(pattern=[True, False, False, False], task=relu().task)),
-    "inits.Aligned": call(inits.Aligned, strength=0.1),
-    "inits.Balanced": call(inits.Balanced, lam=0.1, scale=0.1),
-    "inits.Decoupled": call(inits.Decoupled, strength=0.1),
-    "inits.Given": call(inits.Given, weights=[np.eye(2)]),
-    "inits.Mirrored": call(inits.Mirrored, first=0.1, last=0.1),
-    "inits.Orthogonal": call(inits.Orthogonal, gain=1.0),
-    "inits.SingleNeuron": call(inits.SingleNeuron, scale=0.1, delta=0.0),
-    "inits.SmallRandom": call(inits.SmallRandom, scale=0.1),
-    "inits.Xavier": call(inits.Xavier, gain=1.0),
-    "inits.ZeroBalanced": call(inits.ZeroBalanced, scale=0.1),
-    "nets.Convolutional": call(nets.Convolutional, **CONVOLUTIONAL),
-    "nets.DeepLinear": call(nets.DeepLinear, hidden=3),
-    "nets.MLP": call(nets.MLP, hidden=3),
     "nets.Gated": call(nets.Gated, nodes={"x": 3, "h": 2, "y": 1}, edges=[("x", "h"), ("h", "y")]),
     "nets.Gated.apply": lambda: (gated().on(gated_task()).apply, dict(weights=gated_weights(), x=gated_task().x)),
     "nets.Gated.representation": lambda: (
@@ -360,17 +350,12 @@ CALLS = {
             check=False,
         ),
     ),
-    "rules.Adam": call(rules.Adam, lr=0.1),
-    "rules.GradientDescent": call(rules.GradientDescent, lr=0.1),
-    "rules.GradientFlow": call(rules.GradientFlow),
-    "rules.SGD": call(rules.SGD, lr=0.1, batch=2),
     "run": call(fs.run, name="worlds_have_spectra", quick=True, seed=0),
     "saddles": lambda: (fs.saddles, dict(task=task(), hidden=2)),
     "simulate": lambda: (fs.simulate, dict(setup=setup(), seeds=1, progress=False)),
     "solve": lambda: (fs.solve, dict(setup=setup(), theory="AlignedModes")),
     "tasks.blobs": call(tasks.blobs, positions=2, pixels=2),
     "tasks.contextual": call(tasks.contextual, items=4, contexts=2),
-    "tasks.contrasts": call(tasks.contrasts, variant="tree"),
     "tasks.from_arrays": call(
         tasks.from_arrays, x=X, y=Y, items=list("abc"), inputs=list("ab"), features=["a"], labels={"item": [0, 1, 2]}
     ),
@@ -386,9 +371,7 @@ CALLS = {
     "tasks.sequence": lambda: (tasks.sequence, dict(tasks=[task(), task()], durations=1.0)),
     "tasks.student_teacher": call(tasks.student_teacher, d_in=2, d_out=2, hidden=2, samples=4),
     "tasks.tree": call(tasks.tree, branching=(2, 2)),
-    "tasks.two_point": call(tasks.two_point, dx=1.0, dy=1.0),
     "tasks.whitened": lambda: (tasks.whitened, dict(task=tasks.regression())),
-    "tasks.xor": call(tasks.xor, margin=1.0),
     "theories.ContextRace": call(theories.ContextRace, common_start=1e-3, subset_start=[1e-3, 1e-4]),
     "theories.aligned_modes.mode": formula("aligned_modes", "mode", times=[0.0, 1.0], singular_value=1.0, start=0.1),
     "theories.aligned_modes.time_to": formula("aligned_modes", "time_to", strength=0.5, singular_value=1.0, start=0.1),
@@ -451,18 +434,41 @@ CALLS = {
     "theories.two_point.law_of_final_distance().quantile": lambda: (law().quantile, dict(share=0.5)),
 }
 
-for _name, _net in {
-    "Convolutional": nets.Convolutional(**CONVOLUTIONAL),
-    "DeepLinear": nets.DeepLinear(3),
-    "MLP": nets.MLP(3),
-}.items():
-    for _method in ("apply", "representation"):
-        CALLS[f"nets.{_name}.{_method}"] = (
-            lambda net=_net, method=_method: (getattr(net, method), dict(weights=weights(net), x=X))
-        )  # fmt: skip
-    CALLS[f"nets.{_name}.shapes"] = lambda net=_net: (net.shapes, dict(d_in=2, d_out=2))
-    CALLS[f"nets.{_name}.at_time"] = lambda net=_net: (net.at_time, dict(time=0.0))
-CALLS["nets.DeepLinear.map"] = lambda: (nets.DeepLinear(3).map, dict(weights=weights(nets.DeepLinear(3))))
+
+def add(name, made):
+    """A call that follows from a member itself, unless one is written above."""
+    CALLS.setdefault(name, made)
+
+
+def by_default(function):
+    """The call of a task with its own defaults."""
+    parameters = inspect.signature(function).parameters
+    return call(function, **{name: p.default for name, p in parameters.items() if p.default not in (p.empty, None)})
+
+
+def as_made(example):
+    """The call that makes an example anew."""
+    fields = [field.name for field in dataclasses.fields(example) if field.init]
+    return call(type(example), **{name: getattr(example, name) for name in fields})
+
+
+for _name in tasks.__all__:
+    add(f"tasks.{_name}", by_default(getattr(tasks, _name)))
+for _name in nets.__all__:
+    _net = CONVOLUTIONAL if _name == "Convolutional" else getattr(nets, _name).example()
+    add(f"nets.{_name}", as_made(_net))
+    if not _net.has_paths:
+        _samples = dict(weights=weights(_net), x=X)
+        add(f"nets.{_name}.apply", call(_net.apply, **_samples))
+        add(f"nets.{_name}.representation", call(_net.representation, **_samples))
+        add(f"nets.{_name}.shapes", call(_net.shapes, d_in=2, d_out=2))
+        add(f"nets.{_name}.at_time", call(_net.at_time, time=0.0))
+    if _net.linear and not _net.has_paths:
+        add(f"nets.{_name}.map", call(_net.map, weights=weights(_net)))
+for _name in inits.__all__:
+    add(f"inits.{_name}", as_made(getattr(inits, _name).example()[2]))
+for _name in rules.__all__:
+    add(f"rules.{_name}", as_made(getattr(rules, _name).example()))
 
 for _name in theories.__all__:
     if _name not in ("Assumption", "Limit", "Reduction", "Theory"):

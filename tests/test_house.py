@@ -99,7 +99,11 @@ def test_doors_are_one_way():
 LATE = "def late():\n    "
 FORBIDDEN_IMPORTS = [
     ("tasks/ring.py", "from ..theories import AlignedModes", "festina.tasks.ring -> festina.theories"),
-    ("_formulas/modes.py", LATE + "from .._setup.setup import Setup", "festina._formulas.modes -> festina._setup.setup"),
+    (
+        "_formulas/modes.py",
+        LATE + "from .._setup.setup import Setup",
+        "festina._formulas.modes -> festina._setup.setup",
+    ),
     ("_formulas/balance.py", "from .._figures import style", "festina._formulas.balance -> festina._figures.style"),
     ("nets/mlp.py", "from .. import rules", "festina.nets.mlp -> festina.rules"),
     ("_training/marks.py", LATE + "from .._verbs import solve", "festina._training.marks -> festina._verbs.solve"),

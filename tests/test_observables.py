@@ -146,7 +146,10 @@ def test_saddle_distances_are_distances_of_maps():
     np.testing.assert_allclose(predicted, wanted, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", sorted(OBSERVABLES))
+every_observable = pytest.mark.parametrize("name", sorted(OBSERVABLES))
+
+
+@every_observable
 def test_what_a_setup_lacks_is_refused_with_the_reason(name):
     """Every observable either records on a perceptron that learns from samples, or says why not."""
     known = OBSERVABLES[name]
