@@ -28,12 +28,9 @@ random.getrandbits = of_python
 # On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
-# Rooms and modules whose annotations are checked; a room is added once all its annotations are true.
-NUMERICS = ["_formulas.modes", "_formulas.mode_at_depth", "_formulas.integration", "_setup.loss", "_training.loop"]
-# All but saddles, whose annotations say what users should hand in, and not what they do.
-OBSERVABLES = "axes base compared_points distances lacking layers loss maps paths request sequences units weights"
-NUMERICS += [f"observables.{name}" for name in OBSERVABLES.split()]
-install_import_hook([f"festina.{name}" for name in NUMERICS], "beartype.beartype")
+# Rooms whose annotations, shapes among them, are checked at every call.
+ROOMS = ["_formulas", "_setup", "observables", "theories", "_training"]
+install_import_hook([f"festina.{room}" for room in ROOMS], "beartype.beartype")
 
 # Most programs of tests run once, for milliseconds. test_programs.py compares them with those of full effort.
 if os.environ.get("FESTINA_TEST_EFFORT", "little") == "little":

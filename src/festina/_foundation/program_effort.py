@@ -47,7 +47,7 @@ class Program:
 
     def __init__(self, function: Callable[..., Any], effort: Effort, **options: Any):
         functools.update_wrapper(self, function)
-        self._effort, self._options = effort, options
+        self._function, self._effort, self._options = function, effort, options
         self._full = jax.jit(function, **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -59,7 +59,7 @@ class Program:
     @functools.cached_property
     def _quick(self) -> Any:
         options = _understood_options()
-        return jax.jit(self.__wrapped__, compiler_options=options, **self._options) if options else self._full
+        return jax.jit(self._function, compiler_options=options, **self._options) if options else self._full
 
     def clear_cache(self) -> None:
         """Forget what has been compiled."""
