@@ -9,7 +9,7 @@ import numpy as np
 from .._setup.setup import Setup
 from ..rules.base import Discrete
 from ..theories._certificate import certificate, steps
-from ..theories._stated_error import FROM_NOTHING, Carried, has_path, stated_error, steps_error
+from ..theories._stated_error import FROM_NOTHING, Carried, stated_error, steps_error
 from .covering import Coverage
 
 
@@ -57,7 +57,7 @@ class Accuracy:
     def end(self) -> Carried:
         """Shifts of the last weights by the error of the answer and by steps; none that is as large as they are."""
         theory, stated = self.coverage.theory, self.coverage.stated
-        if stated is None or not stated.value <= theory.tolerated or not has_path(theory):
+        if stated is None or not stated.value <= theory.tolerated or not theory.knows_path:
             return FROM_NOTHING
         error = certificate(theory, self.setup, self.seed, carried=self.carried.error).end
         if not isinstance(self.setup.rule, Discrete):

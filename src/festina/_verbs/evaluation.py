@@ -72,11 +72,12 @@ def _evaluated(
 
 def is_derivable(name: str, theory: Theory, setup: Setup) -> bool:
     """Whether an observable can be read off the map or the layers that a theory predicts."""
-    known = OBSERVABLES.get(name)
-    if known is None or known.lacks(setup):
+    observable = OBSERVABLES.get(name)
+    if observable is None or observable.lacks(setup):
         return False
-    knows_layers = type(theory).weights is not Theory.weights
-    return (known.of_map is not None and "map" in theory.readouts) or (known.rotation_invariant and knows_layers)
+    return (observable.of_map is not None and "map" in theory.readouts) or (
+        observable.rotation_invariant and theory.knows_layers
+    )
 
 
 def derived(
@@ -91,10 +92,10 @@ def derived(
 def _read_off(
     theory: Theory, name: str, constants: PyTree, view: View, times: Float[AnyArray, " time"]
 ) -> Shaped[AnyArray, "time ..."]:
-    known, states = OBSERVABLES[name], theory.states(constants, times)
-    if known.of_map is not None:
-        return jax.vmap(functools.partial(known.of_map, view))(theory.readouts["map"].read(constants, states))
-    return jax.vmap(functools.partial(known.read, view))(theory.weights(constants, states))
+    observable, states = OBSERVABLES[name], theory.states(constants, times)
+    if observable.of_map is not None:
+        return jax.vmap(functools.partial(observable.of_map, view))(theory.readouts["map"].read(constants, states))
+    return jax.vmap(functools.partial(observable.read, view))(theory.weights(constants, states))
 
 
 @in_double

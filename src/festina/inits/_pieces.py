@@ -50,7 +50,7 @@ def map_layers(key: RandomKey, net: Net, task: Task, matrix: Callable[[RandomKey
 
 def chain_shapes(init: Init, net: Net, task: Task) -> tuple[tuple[int, int], ...]:
     """Shapes of the layers of a deep linear network; other nets are refused."""
-    if not (net.linear and net.is_chain):
+    if not net.is_linear_chain:
         raise BadInput(
             f"init {type(init).__name__} with {net!r}",
             "a deep linear network, whose layers multiply to one map",

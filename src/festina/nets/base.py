@@ -126,6 +126,11 @@ class Net(abc.ABC):
         """Whether weights are one matrix, or (W, b), per layer, and each layer feeds the next one alone."""
         return False
 
+    @property
+    def is_linear_chain(self) -> bool:
+        """Whether weights are one matrix per layer, whose product is the map."""
+        return self.linear and self.is_chain
+
     def representations(self, weights: Weights, x: Rows) -> tuple[Activity, ...]:
         """The activity of every hidden layer in turn; () for a net that is not made of layers."""
         return ()

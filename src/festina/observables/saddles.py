@@ -19,7 +19,7 @@ from .._foundation.errors import BadInput
 from .._foundation.nouns import noun, static
 from .._foundation.precision import in_double
 from .._setup.setup import Setup
-from ..nets.deep_linear import DeepLinear
+from ..nets.base import Net
 from ..tasks.base import Task, TaskSequence
 from .base import Occasion, Part, View, of_map
 from .lacking import not_linear
@@ -33,13 +33,13 @@ TIE = 1e-12  # losses closer than this, relative to the largest, are equal up to
 ROWS = 24  # of the table that is shown
 
 
-def saddles(task: Task, hidden: int | DeepLinear) -> Saddles:
+def saddles(task: Task, hidden: int | Net) -> Saddles:
     """Every critical value of the loss of a two-layer linear network with `hidden` units.
 
     A critical point has learned a subset J of the task's modes, |J| ≤ hidden, and nothing else:
     W² W¹ = Σ_J (s/λ) u vᵀ, loss = floor + ½ Σ_{not in J} s²/λ [baldi1989, fact 4]; λ is the
     input variance of the mode. Exactly one value is a minimum and the others are strict saddles.
-    The modes must diagonalise Σˣ. `hidden` may be a `DeepLinear` net with one hidden layer.
+    The modes must diagonalise Σˣ. `hidden` may be a linear net with one hidden layer, such as `DeepLinear(32)`.
 
     Deeper networks are another matter: with three layers or more zero is a saddle whose Hessian
     vanishes, so no index can be counted there.
@@ -208,12 +208,12 @@ class Saddles:
 
 
 def _units(hidden: object) -> int:
-    if isinstance(hidden, DeepLinear):
-        layers: tuple[int, ...] = hidden.hidden  # pyright: ignore[reportAssignmentType]
-        if len(layers) != 1:
+    if isinstance(hidden, Net):
+        layers = hidden.hidden
+        if len(layers) != 1 or not hidden.is_linear_chain:
             raise BadInput(
-                f"a net with {len(layers)} hidden layers",
-                "one hidden layer: the critical points of deeper nets are not of this form",
+                f"{hidden!r} with {len(layers)} hidden layers",
+                "a linear chain of one hidden layer: the critical points of other nets are not of this form",
                 "use nets.DeepLinear(hidden=32), or give the width alone",
             )
         return layers[0]

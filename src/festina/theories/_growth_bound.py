@@ -21,7 +21,6 @@ from .._foundation.program_memory import compiled
 from .._setup.setup import Setup
 from ._constants import constants_of
 from ._landscape import Landscape
-from ._linear_assumptions import is_linear_chain
 from ._theory_path import EPS, RESOLVED, time_grid
 from .base import Assumption, Theory, Times
 
@@ -34,7 +33,7 @@ def growth_bound(theory: Theory, setup: Setup, seed: int, measured: Sequence[Ass
 
     A defect of the inputs acts all the time: it counts once per time constant.
     """
-    if type(theory).fastest_growth is Theory.fastest_growth:
+    if not theory.bounds_growth:
         return np.inf
     spans = [float(a.measured) / EPS for a in measured if a.name == "horizon"]
     defect = sum(float(a.measured) for a in measured if a.defect) + EPS
@@ -71,7 +70,7 @@ def _bound(defect: float, size: float, answer: float, exponent: float) -> float:
 
 def _at_first(setup: Setup, weights: Layers) -> tuple[float, float] | None:
     """u for all times from the loss of the start, and the size of the first map; of two layers in a chain."""
-    if not is_linear_chain(setup.net) or len(weights) != 2:
+    if not setup.net.is_linear_chain or len(weights) != 2:
         return None
     start, cov_x = weights[1] @ weights[0], np.asarray(setup.task.cov_x)
     error = np.asarray(setup.task.target()) - start

@@ -23,7 +23,6 @@ from .._foundation.program_memory import compiled
 from .._setup import loss
 from .._setup.setup import Setup
 from ..nets.base import Net
-from ._linear_assumptions import is_linear_chain
 from ._stiff import Rates, Vector, extreme_rates
 
 LEARNED = 1e-6  # of the loss of a network that is silent
@@ -45,7 +44,7 @@ class Landscape:
     ):
         """`unexplained` is the part of Σʸˣ that no map explains."""
         self.net, self.evidence, self.unexplained = net, evidence, unexplained
-        self.is_chain = is_linear_chain(net)
+        self.is_chain = net.is_linear_chain
         # For JAX these are converted once; as copies, which it has not met in float32.
         self.for_jax = (net, evidence) if self.is_chain else jax.tree.map(_as_new, (net, evidence))
         leaves, self.structure = jax.tree.flatten(weights)

@@ -10,16 +10,10 @@ from jaxtyping import Float
 from .._formulas.modes import Modes, input_defect
 from .._foundation.arrays import AnyArray, Number
 from .._setup.setup import Setup
-from ..nets.base import Net
 from .base import Assumption, smooth_training
 
 MOST_SPANS = 2e5  # fastest time constants that a reduction is integrated over: some seconds
 LEAST_EXPONENT = -290.0  # of 10: numbers above 1e-308 with all their digits, and room for products with rates
-
-
-def is_linear_chain(net: Net) -> bool:
-    """Whether the weights of a net are one matrix per layer, and its map is their product."""
-    return net.linear and net.is_chain
 
 
 def chain_assumption(setup: Setup) -> Assumption:
@@ -27,7 +21,7 @@ def chain_assumption(setup: Setup) -> Assumption:
     return Assumption.that(
         "linear chain",
         "the network is a chain of linear layers",
-        is_linear_chain(setup.net),
+        setup.net.is_linear_chain,
         type(setup.net).__name__,
         "DeepLinear",
     )

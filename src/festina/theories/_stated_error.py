@@ -52,7 +52,7 @@ def stated_error(
     name = "error"
     statement = "relative error against gradient flow: what the assumptions above miss, grown until the last time"
     plain = Assumption.at_most(name, statement, value, bound, advisory=limit)
-    if plain.holds or limit or not has_path(theory):
+    if plain.holds or limit or not theory.knows_path:
         return StatedError(value, plain)
     followed, alone = certificate(theory, setup, seed, carried=carried), rounding(theory, setup, seed)
     lost = followed.lost_at(bound)
@@ -70,7 +70,7 @@ def stated_error(
 
 
 def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumption], carried: Vector | None) -> float:
-    if not has_path(theory):
+    if not theory.knows_path:
         return max(_against_flow.difference(theory, setup, seed), RESOLVED)
     if carried is None:
         quick = growth_bound(theory, setup, seed, measured)
@@ -81,11 +81,6 @@ def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumptio
 
 def steps_error(theory: Theory, setup: Setup, seed: int, carried: Vector | None = None) -> float:
     """What steps of the rule's length add; `carried` is what they have added in earlier tasks."""
-    if has_path(theory):
+    if theory.knows_path:
         return steps(theory, setup, seed, carried=carried).error
     return _against_flow.difference(theory, setup, seed, float(setup.rule.lr))
-
-
-def has_path(theory: Theory) -> bool:
-    """Whether the theory knows weights of the whole network, along which an error can be followed."""
-    return type(theory).path is not Theory.path or type(theory).weights is not Theory.weights

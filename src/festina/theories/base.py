@@ -30,6 +30,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast, no_type_check
 
@@ -170,6 +171,21 @@ class Theory(abc.ABC, Generic[Constants, State]):
         """Whether it is a closed form of the flow itself."""
         return self.kind == "exact"
 
+    @property
+    def knows_layers(self) -> bool:
+        """Whether the theory has `weights`."""
+        return type(self).weights is not Theory.weights
+
+    @property
+    def knows_path(self) -> bool:
+        """Whether the theory knows weights of the whole network, along which an error can be followed."""
+        return self.knows_layers or type(self).path is not Theory.path
+
+    @property
+    def bounds_growth(self) -> bool:
+        """Whether the theory has `fastest_growth`."""
+        return type(self).fastest_growth is not Theory.fastest_growth
+
     @classmethod
     @abc.abstractmethod
     def example(cls) -> Setup:
@@ -269,6 +285,8 @@ def _integrated(reduction: Reduction[Constants, State], constants: Constants, ti
 def smooth_training(setup: object, fastest_rate: object) -> tuple[Assumption, ...]:
     """The assumption that the rule of a setup follows the flow: all samples, along the gradient, in small steps.
 
+    The times of a theory are those of gradient flow, so a rule with another clock than lr × steps is refused.
+
     `fastest_rate` is a function that returns the largest rate of the theory; steps as long as 2/rate diverge, and the
     error against the flow is of the order of lr × rate.
     """
@@ -282,4 +300,7 @@ def smooth_training(setup: object, fastest_rate: object) -> tuple[Assumption, ..
             ),
         )
     step = float(rule.lr) if isinstance(rule, Discrete) else 0.0
+    if isinstance(rule, Discrete) and not math.isclose(duration := float(rule.time_of_steps(1)), step, rel_tol=1e-9):
+        statement = "a step of rate lr lasts lr units of time, as in gradient flow"
+        return (Assumption.that("clock", statement, False, f"{duration:g} for lr = {step:g}", f"{step:g}"),)
     return (Assumption.at_most("small steps", "lr × fastest rate is small", step and step * rate(), 0.2),)

@@ -31,7 +31,6 @@ from .._foundation.program_memory import compiled
 from .._setup.setup import Setup
 from ..nets.base import Net
 from ..nets.gated.paths import product
-from ._linear_assumptions import is_linear_chain
 from ._rates import fastest_rate
 from .base import Approach, Assumption, Limit, Readout, Seed, Times, smooth_training
 
@@ -200,7 +199,7 @@ class FrozenKernel(Limit[KernelConstants, Float[AnyArray, " vector"]]):
     def constants(self, setup: Setup, seed: Seed) -> KernelConstants:
         lifted, weights = setup.lifted(), setup.weights(seed)
         task, net = lifted.task, lifted.net
-        chain = is_linear_chain(net)
+        chain = net.is_linear_chain
         if chain:
             kernel = _of_map(weights, task.target(), task.cov_x)
         else:
@@ -232,7 +231,7 @@ class FrozenKernel(Limit[KernelConstants, Float[AnyArray, " vector"]]):
 
 
 def _kernel_size(setup: Setup) -> int | None:
-    if is_linear_chain(setup.net):
+    if setup.net.is_linear_chain:
         return setup.task.d_in * setup.task.d_out
     return None if setup.task.samples is None else setup.task.samples * setup.task.d_out
 

@@ -15,7 +15,6 @@ from ..._foundation.arrays import AnyArray, Number
 from ..._foundation.errors import BadInput
 from ..._foundation.nouns import noun, static
 from ..._setup.trajectory import Trajectory
-from ...nets import DeepLinear
 from ...tasks.base import TaskSequence
 from .base import Fitting
 from .records import Record, checked_times, numbered, seed_number, seeded, seeds_of
@@ -86,7 +85,7 @@ def _checked(trajectory: object) -> Trajectory:
             'record them: simulate(setup, observe=["modes"])',
         )
     setup = trajectory.setup
-    if not isinstance(setup.net, DeepLinear) or setup.net.depth < 2 or isinstance(setup.task, TaskSequence):
+    if not setup.net.is_linear_chain or setup.net.depth < 2 or isinstance(setup.task, TaskSequence):
         raise BadInput(
             f"a fit of AlignedModes to {setup.net!r} on {setup.task!r}",
             "a linear chain of two layers or more on one task: there learning waits for the start to grow",
