@@ -1,5 +1,5 @@
-"""The one style of all figures, and the pictures that lay theory over training.
+"""The shared style of all figures, and the plots that overlay theory on training curves.
 
-A picture belongs here if it draws any trajectory, comparison or fit; the picture of one finding belongs to its
-experiment. Nothing here computes: what is drawn comes in as arrays or as objects whose names it reads.
+A plot belongs here if it can draw any trajectory, comparison or fit; the figure of a single finding belongs to its
+experiment. Nothing is computed here: the data come in as arrays, or as objects of which only a few attributes are read.
 """

@@ -21,7 +21,7 @@ MANY = 8  # curves of pairs in a panel; more hide each other
 
 
 class Drawn(Protocol):
-    """What a picture reads of a trajectory; the room of trajectories stands above this one."""
+    """The parts of a trajectory that a plot reads; a protocol, since this package may not import `Trajectory`."""
 
     @property
     def source(self) -> str: ...
@@ -48,7 +48,7 @@ class Pairing(Protocol):
 
 
 def clock_of(trajectory: Drawn) -> str:
-    """What the times of a trajectory count; one that a probe has recorded says so in its provenance."""
+    """The label of a trajectory's time axis; a trajectory recorded by a probe states it in its provenance."""
     return str(trajectory.provenance.get("clock", "recorded time")) if trajectory.source.startswith("probe.") else TIME
 
 
@@ -76,7 +76,7 @@ def comparison_figure(comparison: Pairing, names: Sequence[str] | str | None = N
 
 
 def _kinds(comparison: Pairing) -> tuple[str, str]:
-    """What the two kinds of lines are: training and theory, unless both were recorded."""
+    """The legend labels of the two line styles: training and theory, or the two sources if neither is a theory."""
     first, second = comparison.theory.source, comparison.trained.source
     if first != "simulate" and not first.startswith("probe."):
         return "training", "theory"

@@ -1,4 +1,4 @@
-"""A figure that notebooks show by themselves; imported with the first figure, since it loads matplotlib."""
+"""A figure class that notebooks display automatically; imported with the first figure, since it loads matplotlib."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .style import picture_bytes
 
 
 class Sheet(Figure):
-    """A figure without pyplot, which therefore does not know of it."""
+    """A matplotlib figure that is not registered with pyplot, and that notebooks display all the same."""
 
     def _repr_png_(self) -> bytes:
         return picture_bytes(self, "png")

@@ -91,7 +91,7 @@ def _paler(colour: str) -> tuple[float, ...]:
 
 
 def legend_of_kinds(axes: Axes, kinds: Sequence[str] = ("training", "theory"), **options: Any) -> None:
-    """Say once which line is which."""
+    """Add a legend with one entry for each line style, training and theory unless `kinds` gives other labels."""
     from matplotlib.lines import Line2D
 
     lines = [Line2D([], [], color=TRAINED_GREY, lw=THICK), Line2D([], [], color=INK, lw=THIN, ls=DASHES)]

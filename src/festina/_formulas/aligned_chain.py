@@ -1,4 +1,4 @@
-"""A chain of linear layers along modes: bases of its hidden layers, and the strength of every layer in each mode."""
+"""A deep linear network along the task's modes: bases of its hidden layers, and each layer's strength in each mode."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def balance_defect(modes: Modes, weights: Layers) -> float:
 @in_double
 @compiled(effort="little")
 def chain_bases(modes: Modes, weights: Layers) -> AlongModes:
-    """The layers of a chain along its modes.
+    """Decompose the layers of a chain along the task's modes.
 
-    The basis of a hidden layer is where the layers below carry the right vectors; for a mode that they hardly carry it
-    is what the layers above read, whose direction has lost less to rounding.
+    The basis of a hidden layer is the image of the right singular vectors under the layers below. For a mode that
+    these layers hardly transmit it is the direction that the layers above read, which is less affected by rounding.
     """
-    # In units of the layers: squares of what is small would be 0.
+    # Every layer is divided by its largest entry, since squares of very small weights would underflow to 0.
     units = [unit_of(jnp.max(jnp.abs(w), initial=0.0)) for w in weights]
     scaled = [w / unit for w, unit in zip(weights, units, strict=True)]
     below: list[AnyArray] = [jnp.asarray(modes.right)]
@@ -76,7 +76,7 @@ def chain_bases(modes: Modes, weights: Layers) -> AlongModes:
 def _carried_on(
     w: Float[AnyArray, "out in"], columns: Float[AnyArray, "in mode"]
 ) -> tuple[Float[AnyArray, "out mode"], Float[AnyArray, " mode"]]:
-    """Where a layer takes each direction, and how strongly: the square of that strength, relative to the layer."""
+    """The direction to which a layer maps each column, and its squared gain relative to the squared layer norm."""
     moved, size = w @ columns, jnp.sum(w**2)
     return _normalised(moved), jnp.sum(moved**2, axis=0) / jnp.where(size > 0, size, 1.0)
 

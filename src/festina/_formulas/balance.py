@@ -16,9 +16,9 @@ from .._foundation.errors import BadInput
 
 
 class Balance(NamedTuple):
-    """The lam that comes nearest to balance, W2ᵀW2 − W1W1ᵀ ≈ lam·I, and the Frobenius norm of what is left.
+    """The lam for which W2ᵀW2 − W1W1ᵀ is nearest to lam·I, and the Frobenius norm of the residual.
 
-    Numbers for two layers; arrays over the pairs of neighbours, from the input on, for more.
+    For two layers both are numbers; for more layers they are arrays over pairs of neighbours, from the input on.
     """
 
     lam: Number | Float[AnyArray, " pair"]
@@ -63,8 +63,8 @@ def imbalances(
 ) -> tuple[Float[AnyArray, " pair"], Float[AnyArray, " pair"]]:
     """lam and residual of every pair of neighbouring layers.
 
-    With the layers at the start it is the residual of W2ᵀW2 − W1W1ᵀ minus the same at the start, with lam kept at 0.
-    A layer may be a pair of matrix and bias; the bias does not count.
+    If the initial layers are given as `start`, the residual is the norm of the change of W2ᵀW2 − W1W1ᵀ since then, and
+    lam is 0. A layer may be a pair of matrix and bias; the bias is ignored.
     """
     xp = jnp if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(layers)) else np
     pairs = _differences(layers)

@@ -10,14 +10,14 @@ rotation
 
     dK/dt = Λ K − K (½ diag + strictly upper part of KᵀK).
 
-Evaluated as it stands this loses all digits at Λt ≈ 10. Here the rows of K₀ are sorted by falling Λ and K₀ is
-rotated into the form of a staircase once: column j then begins at a pivot row p_j, so that all entries of e^(Λt) K₀
-are bounded once column j is divided by e^(Λ_pj t), at every t. A row that depends on the rows above it, up
-to rounding, has no pivot: what is zero in exact arithmetic stays zero, and a start that lacks a mode does not
-acquire it by rounding.
+Evaluated naively this formula loses all digits at Λt ≈ 10. Here the rows of K₀ are sorted by decreasing Λ, and the
+columns are rotated once into echelon form (a staircase): column j then begins at a pivot row p_j, so that at every t
+all entries of e^(Λt) K₀ are bounded once column j is divided by e^(Λ_pj t). A row that depends linearly on the rows
+above it, up to rounding, has no pivot: what is zero in exact arithmetic stays zero, and an initialisation that lacks
+a mode does not acquire it by rounding.
 
-Symbols: Σ = Σʸˣ, with singular values s; λ, the balance (`lam`); Λ = ±√(s² + λ²/4), ±λ/2; Q, both layers; K, the same
-in the eigenvectors of F.
+Symbols: Σ = Σʸˣ, with singular values s; λ, the balance (`lam`); Λ = ±√(s² + λ²/4), ±λ/2; Q, both layers stacked; K, Q
+in the eigenbasis of F.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ NARROW = 16  # hidden units up to which all times are computed together; wider s
 
 @noun
 class Flow:
-    """The eigenbasis of F, and a start in it.
+    """The eigenbasis of F, and the initial layers expressed in it.
 
-    Rows of the eigenbasis: the learned combinations of W₁ and W₂ (rate +√(s² + λ²/4), falling), the unpaired inputs or
-    outputs (rate ±λ/2), then the forgotten combinations (rate −√(s² + λ²/4)).
+    The rows are, in this order, the learned combinations of W₁ and W₂, which grow at the rates +√(s² + λ²/4), largest
+    first; the unpaired inputs or outputs (rate ±λ/2); and the forgotten combinations (rates −√(s² + λ²/4)).
     """
 
     left: Float[AnyArray, "out out"]  # singular vectors of Σ, all of them
@@ -77,7 +77,7 @@ def _refuse_derivative(
     if isinstance(tangents[0], jax.custom_derivatives.SymbolicZero):
         outputs = _decomposed(*primals)
         return outputs, jax.tree.map(jnp.zeros_like, outputs)
-    # That of singular vectors does not exist where levels are equal, and would be wrong in silence.
+    # Singular vectors have no derivative where singular values are equal; the result would be silently wrong.
     raise BadInput(
         "a derivative of the λ-balanced solution with respect to the task",
         "derivatives with respect to the start: weights, lam, scale",
@@ -90,7 +90,7 @@ _decomposed.defjvp(_refuse_derivative, symbolic_zeros=True)
 
 @compiled
 def flow(target: Float[AnyArray, "out in"], weights: Layers, lam: Number) -> Flow:
-    """The flow to Σ = `target` from two layers of balance `lam`; one singular value decomposition serves all times."""
+    """Prepare the flow towards Σ = `target` from two layers of balance `lam`; one SVD serves all times."""
     d_out, d_in = target.shape
     left, values, right = _decomposed(target)
     # A silent mode does not mix the layers; in this basis its rates are smooth in λ, at 0 too.
@@ -104,7 +104,7 @@ def flow(target: Float[AnyArray, "out in"], weights: Layers, lam: Number) -> Flo
     rates = jnp.concatenate([speed, unpaired, -speed])
     first, last = weights
     rows = _rows(right.T @ first.T, left.T @ last, smaller, larger)
-    # The staircase goes down the rates; what is stored keeps the order of the modes.
+    # The echelon form is computed with rows in order of decreasing rate, and stored in the order of the modes.
     falling = jnp.argsort(-rates, stable=True)
     stairs, pivots, _ = staircase(rows[falling])
     stairs = jnp.zeros_like(stairs).at[falling].set(stairs)
@@ -153,7 +153,7 @@ Inverse: TypeAlias = Callable[[GrownStart], Float[AnyArray, "hidden hidden"]]
 
 
 def grown_start(flow: Flow, time: Number) -> GrownStart:
-    """K₀ᵀ grown until `time`, without exponents above 0."""
+    """The factors of e^(Λt) K₀ᵀ at `time`, computed without positive exponents, so that nothing overflows."""
     rates = flow.rates
     growth = jnp.maximum(rates, 0) * time
     still = rates == 0
@@ -178,9 +178,10 @@ def _rooted(grown: GrownStart) -> Float[AnyArray, "hidden both"]:
 
 
 def orthonormalised(grown: GrownStart) -> Float[AnyArray, "hidden row"]:
-    """The state by Gram and Schmidt, in steps that many times share: small factorisations one by one would cost more.
+    """The state by Gram-Schmidt, in steps computed for many times at once: separate small factorisations cost more.
 
-    What makes the rows of the root orthonormal is the inverse of its triangular factor; K₀ᵀ takes the same steps.
+    Making the rows of `_rooted` orthonormal means multiplying them by the inverse of their triangular factor; the same
+    steps are applied to K₀ᵀ.
     """
     rooted = _rooted(grown)
     (hidden, width), rows = rooted.shape, jnp.concatenate([rooted, grown.rows * grown.decay], axis=1)
@@ -227,7 +228,7 @@ def _inverse_cholesky(gram: Float[AnyArray, "n n"]) -> Float[AnyArray, "n n"]:
 
 
 def inverse_factor_by_qr(grown: GrownStart) -> Float[AnyArray, "hidden hidden"]:
-    """The same without squares, which lose half of the digits of steep columns."""
+    """The same by a QR decomposition: forming squares loses half of the digits of columns with a small pivot."""
     upper = jnp.linalg.qr(_rooted(grown).T, mode="r")
     sign = jnp.where(jnp.diagonal(upper) < 0, -1.0, 1.0)
     return _inverse_of_triangle((upper * sign[:, None]).T)
@@ -260,7 +261,7 @@ def field(flow: Flow, state: Float[AnyArray, "hidden row"]) -> Float[AnyArray, "
 
 
 def turning(state: Float[AnyArray, "hidden row"]) -> Float[AnyArray, "hidden hidden"]:
-    """The antisymmetric rate at which this choice rotates the hidden units."""
+    """The antisymmetric generator of the rotation of hidden units that the choice of the Cholesky factor implies."""
     gram = state @ state.T
     return 0.5 * (jnp.triu(gram, 1) - jnp.tril(gram, -1))
 

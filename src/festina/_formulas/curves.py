@@ -11,7 +11,7 @@ from .._foundation.arrays import AnyArray, Number
 def time_to_fraction(times: Real[AnyArray, " time"], losses: Real[AnyArray, " time"], fraction: Number) -> float:
     """The first time at which the loss has fallen to `fraction` of its start; infinite if it never does.
 
-    Between records the logarithm of the loss is taken as straight.
+    Between recorded times the logarithm of the loss is interpolated linearly.
     """
     level = fraction * losses[0]
     below = np.flatnonzero(losses <= level)
@@ -62,10 +62,10 @@ def half_time(
 
 
 def order(errors: Real[AnyArray, "*axes"], axis: int = -1) -> Float[np.ndarray, "*others"]:
-    """The order at which errors fall while their knob is halved from entry to entry along `axis`, between neighbours.
+    """The order of convergence between neighbouring errors along `axis`, where each step halves the control parameter.
 
-    This is log₂ of the ratio of neighbours: 1 where the error falls in proportion to the knob, 2 where it falls with
-    its square. The axis is shorter by one than that of the errors.
+    It is log₂ of the ratio of neighbouring errors: 1 where the error is proportional to the parameter, 2 where it is
+    proportional to its square. The result has one entry less along `axis` than the errors.
     """
     errors = np.moveaxis(np.asarray(errors), axis, -1)
     return np.moveaxis(np.log2(errors[..., :-1] / errors[..., 1:]), -1, axis)

@@ -1,11 +1,11 @@
-"""The clock on which a mode of a deep chain follows the curve of two layers [derived].
+"""A change of time after which a mode of a deep linear network follows the two-layer curve [derived].
 
-A chain of D layers with the strength a learns by da/dt = c |a|^(1+m) (s − λ a), with m = 1 − 2/D and c = D, or
+In a chain of D layers the strength a of a mode obeys da/dt = c |a|^(1+m) (s − λ a), with m = 1 − 2/D and c = D, or
 m = c = 1 at infinite depth. With T = c |a₀|^m t, ρ = a/a₀ and w = λ |a₀|,
 
     ρ = 1 / (e^(−sθ) + w Φ(θ, s)),     dT = ρ^(−m) dθ,     Φ(θ, s) = (1 − e^(−sθ))/s,
 
-so that T(θ) is needed, and its inverse. With z = w ρ/s = a/a*, and z₀ at the start,
+so that T(θ) and its inverse are needed. With z = w ρ/s = a/a*, whose initial value is z₀,
 
     dT = z₀^m z^(−1−m) / (s (1 − z)) dz               [jarvis2025, A.1] at m = 0
 
@@ -144,7 +144,7 @@ def elapsed_time(theta: Grid, s: Grid, w: Grid, clock: Clock, end: tuple[Grid, G
 
 def _elapsed_through_zones(clock: Clock, end: Grid, lag: Grid, s: Grid, w: Grid) -> Grid:
     """T as a sum over the zones on the path of ln ρ from 0 to its end."""
-    # Where zones join does not change the sum, so it needs no derivative.
+    # The sum does not depend on where the zones join, so the borders need no derivative.
     target = lax.stop_gradient(jnp.log(jnp.abs(s)) - jnp.log(w))
     half_width = jnp.where(s > 0, math.log(2), 0.0)
     low, high = target - half_width, target + half_width
@@ -167,7 +167,7 @@ def _saddle_time(clock: Clock, first: Grid, last: Grid, s: Grid, w: Grid) -> Gri
     """T from ln ρ = first to last, where |z| is small."""
     m, kernel = clock.m, functools.partial(_kernel, clock.saddle_rule)
     z, length = w / s * jnp.exp(first), last - first
-    # In three parts: a power that the small z makes up for may itself be no number.
+    # The growth is applied in three factors: alone it may overflow although its product with the small z does not.
     part, decay = jnp.exp(length / 3), jnp.exp(-m * length)
     z_last = z * part * part * part
     powers = saturating_time(length, m) + z_last * decay * saturating_time(length, 1 - m)

@@ -20,7 +20,7 @@ FINE = 1e-14  # of the largest initial weight
 
 
 def finest(start: object) -> Float[AnyArray, ""]:
-    """An absolute tolerance far below the start, an array or a pytree: how the start grows sets the time course."""
+    """An absolute tolerance far below the initial state (an array or a pytree), whose growth sets the time course."""
     leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(start)]
     largest = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf), initial=0.0) for leaf in leaves]))
     share = FINE * jnp.where(largest > 0, jnp.minimum(largest, 1.0), 1.0)

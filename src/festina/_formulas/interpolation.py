@@ -8,10 +8,11 @@ the evaluated times,
 - the last coefficients are below `DECAYED`: more points would change nothing above rounding;
 - polynomial and closed form differ by less than `AGREED` at the times of the panel that were evaluated.
 
-The size of an array is its largest entry, so that a loss keeps its digits when it falls, and a matrix has those of
-its norm. A panel that is not accepted, or whose numbers are not finite, is halved; one with too few times for that is
-evaluated at every time. What comes back is thus the closed form, or within rounding of it (1e-13 of the smallest
-size on the panel). A grid on which no panel is accepted costs at most two thirds more than without the attempt.
+The size of an array is its largest entry, so that a falling loss keeps its relative accuracy, and a matrix is accurate
+relative to its largest entry. A panel that is not accepted, or whose numbers are not finite, is halved; one with too
+few times for that is evaluated at every time. The result is thus the closed form, or within rounding of it (1e-13 of
+the smallest size on the panel). A grid on which no panel is accepted costs at most two thirds more than without the
+attempt.
 
 Only a change that comes and goes between two neighbouring points could be missed. Learning leaves lasting changes: the
 loss falls, and the map moves, at every mode that is learned, and no polynomial of this degree follows a step.
@@ -36,13 +37,13 @@ Values = dict[str, Float[np.ndarray, "_ ..."]]  # of every readout, time first
 _DEGREES = np.arange(NODES)
 _ODD = 2 * _DEGREES + 1
 _ANGLES = np.pi / (2 * NODES) * _ODD
-# Angles within one turn, by whole numbers: those of high degree would bring the rounding of a hundred turns.
+# Angles are reduced to one turn in integer arithmetic; at high degree they would carry the rounding of many turns.
 _WAVES = np.cos(np.pi / (2 * NODES) * (np.outer(_DEGREES, _ODD) % (4 * NODES)))
 _COEFFICIENTS = _WAVES * np.where(_DEGREES > 0, 2 / NODES, 1 / NODES)[:, None]
 
 
 def at_times(evaluate: Callable[[Times], Values], times: Times) -> Values:
-    """`evaluate(times)` for rising times, to rounding, by fewer evaluations where the panels resolve it.
+    """`evaluate(times)` for increasing times, exact to rounding, by fewer evaluations where interpolation is accepted.
 
     `evaluate` never gets more than `TOGETHER` times at once, so that one compiled length serves nearly all calls.
     """
@@ -69,7 +70,7 @@ def _panel(evaluate: Callable[[Times], Values], times: Times) -> Values | None:
     first, last = times[0], times[-1]
     checked = np.linspace(0, len(times) - 1, CHECKS).round().astype(int)
     evaluated = evaluate(np.concatenate([first + (last - first) * np.cos(_ANGLES / 2) ** 2, times[checked]]))
-    # By angles: near the ends of a panel a polynomial multiplies the rounding of its variable.
+    # The polynomial is evaluated in the angle: near the ends of a panel it would amplify the rounding of the time.
     angles = 2 * np.arctan2(np.sqrt(last - times), np.sqrt(times - first))
     basis = np.cos(angles[:, None] * _DEGREES)
     series = {}

@@ -1,4 +1,4 @@
-"""Least squares by the method of Levenberg and Marquardt, inside compiled programs."""
+"""Nonlinear least squares by the Levenberg-Marquardt method, inside compiled programs."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ Residuals = Callable[[Float[AnyArray, " parameter"]], tuple[Float[AnyArray, " re
 def minimised(residuals: Residuals, start: Float[AnyArray, " parameter"], tolerance: Number) -> Search:
     """A least-squares minimum near `start`; `done` if it was reached.
 
-    `residuals` gives what a prediction misses, and the prediction. Parameters are on one scale, so the damping is a
-    multiple of 1. It falls after good steps and rises, faster and faster, after bad ones; at a minimum no step is good,
-    and they shrink to nothing. `tolerance` is that of a step and of what it gains.
+    `residuals` returns the residuals and the prediction. All parameters have the same scale, so the damping matrix is a
+    multiple of the identity. The damping falls after successful steps and rises, faster and faster, after failed ones;
+    at a minimum no step succeeds, and the steps shrink to zero. `tolerance` is the relative size of a step, and of its
+    gain, at which the search ends.
     """
     size = start.shape[-1]
     unit = jnp.eye(size)
 
     def improved(now: Search) -> Search:
-        # The first round is a step of nothing from an infinite cost, so that the closed form is compiled once.
+        # The first round is a step of length zero from an infinite cost, so that `residuals` is compiled only once.
         first = now.rounds == 0
         step = -jnp.linalg.solve(jnp.where(first, unit, now.metric + now.damping * unit), now.pull)
         foreseen = jnp.sum(step * (now.damping * step - now.pull)) / 2

@@ -1,6 +1,6 @@
 """One mode of a balanced deep linear network, in closed form, at every depth.
 
-A chain of D equal layers with the product a learns by [saxe2014, eq. 12]
+In a chain of D balanced layers the strength a of a mode, their product, obeys [saxe2014, eq. 12]
 
     da/dt = D |a|^(2 − 2/D) (s − λ a),
     da/dt = a² (s − λ a)  at infinite depth, with time in units of τ/D.
@@ -10,10 +10,10 @@ Two depths have an explicit solution. With Φ(t, r) = (1 − e^(−rt))/r, which
     D = 1    a = a₀ e^(−λt) + s Φ(t, λ)               [saxe_slides, "Analytic learning trajectory"]
     D = 2    a = a₀ / (e^(−2st) + λ a₀ Φ(2t, s))      [jarvis2025, eq. 7]
 
-Every deeper chain follows the two-layer curve on another clock, which `depth_clock` computes. Without input variance,
-λ = 0, a deep chain reaches infinity at a finite time. By the symmetry (a, s) → (−a, −s) all formulas are for a₀ > 0.
+Every deeper chain follows the two-layer curve after a change of time, which `depth_clock` computes. Without input
+variance, λ = 0, a deep chain diverges at a finite time. By the symmetry (a, s) → (−a, −s) all formulas are for a₀ > 0.
 
-Symbols: a, strength of the mode, the product of its layers; a₀, at the start; s, singular value of Σʸˣ, of any sign;
+Symbols: a, strength of the mode, the product of its layers; a₀, its initial value; s, singular value of Σʸˣ, any sign;
 λ, input variance of the mode, never negative (`variance`); D, depth, an integer or math.inf; t, time, never negative.
 
 Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖². Errata of the papers are in `festina.theories.aligned_modes`.
@@ -97,7 +97,7 @@ def _deep_time_to(target: Grid, s: Grid, variance: Grid, start: Grid, clock: Clo
     has_same_sign = target * jnp.sign(start) > 0
     end, w = jnp.where(has_same_sign, jnp.abs(target), size), variance * size
     ratio, largest = end / size, jnp.finfo(end.dtype).max
-    # Ratios that are no numbers have logarithms that are.
+    # A ratio that overflows or underflows still has a finite logarithm.
     is_number = (ratio > 1 / largest) & (ratio < largest)
     log_rho = jnp.where(is_number, jnp.log(jnp.where(is_number, ratio, 1.0)), jnp.log(end) - jnp.log(size))
     pull = s - variance * end
@@ -128,7 +128,7 @@ def _as_floats(*values: ArrayLike) -> tuple[Grid, ...]:
 
 
 def _pace(step: Grid, pull: Grid) -> tuple[Grid, Fact]:
-    """The ratio step/pull, and whether the pull leads along the step; zero where it does not."""
+    """The ratio step/pull where the pull has the sign of the step, else zero; and whether it has."""
     is_ahead = (pull != 0) & ((step == 0) | (jnp.sign(step) == jnp.sign(pull)))
     return jnp.where(is_ahead, step, 0.0) / jnp.where(is_ahead, pull, 1.0), is_ahead
 

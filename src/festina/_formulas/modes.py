@@ -1,4 +1,4 @@
-"""The modes of a task: the singular value decomposition of Σʸˣ, with the bases chosen where they are free."""
+"""The modes of a task: the singular value decomposition of Σʸˣ, with a definite basis in every degenerate subspace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._foundation.program_memory import compiled
 ROUNDING = 1e-14  # a column this much shorter than the longest is zero
 FAINT = 1e-9  # below this share of the largest, a part cannot be told from rounding to six digits
 SAME = 1e-9  # singular values closer than this, relative to the largest, are one level
-NOTHING = 1e-9  # a singular value or variance of no more than this share of the largest carries nothing
+NOTHING = 1e-9  # a singular value or variance of at most this share of the largest counts as zero
 
 
 @noun
@@ -56,12 +56,12 @@ class Modes:
 def shared_modes(
     cov_yx: Float[AnyArray, "out in"], cov_x: Float[AnyArray, "in in"], start: Float[AnyArray, "out in"] | None = None
 ) -> Modes:
-    """The SVD of Σʸˣ, rotated where it is free so that it diagonalises Σˣ, and after that a starting map.
+    """The SVD of Σʸˣ; degenerate subspaces are rotated to diagonalise Σˣ and, if still degenerate, a starting map.
 
-    It is free inside levels of equal singular values, and in the silent level of singular value 0, which may
-    be larger than the number of modes: there, the directions that the start uses come first, then those of
-    large variance. Variances are paired by vᵀ Σˣ v, never by sorting. Signs are fixed: the largest entry of each
-    right vector is positive.
+    A subspace is degenerate if its singular values are equal. The modes of singular value 0 are called silent; their
+    subspace may have more dimensions than are kept as modes: there, the directions that the start uses come first, then
+    those of large variance. Variances are paired by vᵀ Σˣ v, never by sorting. Signs are fixed: the largest entry of
+    each right vector is positive.
     """
     d_out, d_in = cov_yx.shape
     count = min(d_out, d_in)
@@ -71,7 +71,7 @@ def shared_modes(
     silent = padded <= NOTHING * padded[0]
     level = levels(padded)
     left, right = _rotated(left, right, silent, eigenvectors_within(level, right.T @ cov_x @ right))
-    # What is still free are levels that share the variance, too.
+    # What is still degenerate are modes with equal singular values and equal variances.
     variances = jnp.einsum("im,ij,jm->m", right, cov_x, right)
     apart = jnp.abs(variances[:, None] - variances[None, :]) > SAME * jnp.max(variances)
     group = jnp.argmax((level[:, None] == level[None, :]) & ~apart, axis=1)
@@ -87,10 +87,10 @@ def shared_modes(
 def modes_at(
     cov_yx: Float[AnyArray, "out in"], cov_x: Float[AnyArray, "in in"], start: Float[AnyArray, "out in"] | None = None
 ) -> Modes:
-    """`shared_modes` in float64; with many more outputs than inputs, inside the few output directions that are used.
+    """`shared_modes` in float64; if outputs far outnumber inputs, it works inside the subspace of outputs in use.
 
-    Traced arrays take the long way: the short one keeps the space of used outputs constant, so that gradients would
-    miss how it rotates.
+    Traced arrays are not reduced in this way: the reduction holds that subspace constant, so that gradients would miss
+    its rotation.
     """
     if is_traced(cov_yx, cov_x, start) or cov_yx.shape[0] <= 2 * cov_yx.shape[1]:
         return in_double(shared_modes)(cov_yx, cov_x, start)
@@ -105,7 +105,7 @@ def _rotated(
     silent: Bool[AnyArray, " in"],
     rotation: Float[AnyArray, "in in"],
 ) -> tuple[Float[AnyArray, "out out"], Float[AnyArray, "in in"]]:
-    """Both bases rotated alike, but for silent left vectors: so far nothing pairs them with right ones."""
+    """Both bases rotated alike, except for the silent left vectors, which are not paired with right vectors yet."""
     rotation = jax.lax.stop_gradient(rotation)
     shared = min(left.shape[1], right.shape[1])
     unpaired = (silent[:, None] | silent[None, :])[:shared, :shared]
@@ -119,7 +119,7 @@ def _fit_to_start(
     right: Float[AnyArray, "in in"],
     silent: Bool[AnyArray, " in"],
 ) -> Float[AnyArray, "in in"]:
-    """A symmetric matrix whose eigenvectors fit the start W: uᵀWv for learnable modes, vᵀWᵀWv where there is no u."""
+    """A symmetric matrix whose eigenvectors fit the starting map W: uᵀWv for modes with s > 0, else vᵀWᵀWv."""
     count = min(start.shape)
     image = start @ right
     signal = jnp.zeros((right.shape[1],) * 2, image.dtype).at[:count, :count].set(left[:, :count].T @ image[:, :count])
@@ -133,7 +133,10 @@ def _left_rotation(
     right: Float[AnyArray, "in mode"],
     silent: Bool[AnyArray, " mode"],
 ) -> Float[AnyArray, "out mode"]:
-    """Σʸˣ gives a silent mode no left vector: it gets the one that the start maps its right vector to."""
+    """A rotation that gives each silent mode, for which Σʸˣ has no left vector, the image of its right vector.
+
+    The image is taken under the starting map.
+    """
     rows = jnp.arange(left.shape[1])
     silent_rows = jnp.where(rows < silent.shape[0], silent[jnp.minimum(rows, silent.shape[0] - 1)], True)
     image = left.T @ start @ right

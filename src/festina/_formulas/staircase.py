@@ -1,4 +1,4 @@
-"""The method of Gram and Schmidt for rows that may depend on each other: a triangle becomes a staircase."""
+"""Gram-Schmidt for rows that may be linearly dependent: the triangular factor becomes an echelon form (a staircase)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .modes import ROUNDING, unit_of
 def staircase(
     rows: Float[AnyArray, "row hidden"],
 ) -> tuple[Float[AnyArray, "row hidden"], Int[AnyArray, " hidden"], Float[AnyArray, "hidden hidden"]]:
-    """The rows in a basis in which each new direction takes the next column, with its pivots; and the basis, as rows.
+    """The echelon form of the rows, the pivot of each column, and the orthonormal basis (as rows) that it refers to.
 
-    The pivot of a column is the row at which it begins; −1 for an empty column. A row that adds no more
-    than rounding to those above it adds no column.
+    Every row that is linearly independent of the rows above it opens the next column, whose pivot is this row; an empty
+    column has the pivot −1. A row that adds no more than rounding to those above it opens no column.
     """
     hidden = rows.shape[1]
     unit = unit_of(jnp.max(jnp.abs(rows)))

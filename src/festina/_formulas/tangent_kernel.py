@@ -58,7 +58,7 @@ def distance(one: Tangent, other: Tangent, cov_x: Float[AnyArray, "in in"]) -> F
 
 
 def relative_change(one: Tangent, other: Tangent, cov_x: Float[AnyArray, "in in"]) -> Float[AnyArray, ""]:
-    """‖K' − K‖/‖K‖. Unlike the angle, it changes where K only grows; infinite where K vanishes and K' does not."""
+    """‖K' − K‖/‖K‖. Unlike the angle, it also counts a change of size; infinite where K vanishes and K' does not."""
     largest = jnp.maximum(_largest(one), _largest(other))
     first, second = (_scaled(kernel, largest) for kernel in (one, other))
     before = overlap(first, first, cov_x)

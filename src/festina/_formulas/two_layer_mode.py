@@ -1,13 +1,14 @@
-"""Two scalar layers in a row, of any balance, and a part of the last one that meets no target.
+"""Two scalar layers in series, of any balance, and a component of the last one that has no target.
 
     dw₁/dt = w₂ (s − λ w₁ w₂) − λ w₁ |u|²,      dw₂/dt = w₁ (s − λ w₁ w₂),      du/dt = −λ w₁² u,
 
-and c = w₂² + |u|² − w₁² is conserved. Without u this is one mode of a two-layer linear network; with it, a network
-with one hidden unit and several outputs, seen along its target. It is the balanced solution of `balanced_flow` for one
-input and one hidden unit, in a form that is stable for every c, 0 included, and for inputs without variance.
+and c = w₂² + |u|² − w₁² is conserved. Without u this is one mode of a two-layer linear network; with u it is a network
+with one hidden unit and several outputs, where w₂ is the component along the target. It is the balanced solution of
+`balanced_flow` for one input and one hidden unit, in a form that is stable for every c, 0 included, and for inputs
+without variance.
 
-Symbols: w₁ and w₂, the layers (`first` and `last`); u, the part of the last layer off the target (`idle` is |u|² at
-time 0); s, singular value of Σʸˣ; λ, input variance; c, balance; ρ = √(s² + (λc/2)²), `rate`; v₊ and v₋, the
+Symbols: w₁ and w₂, the layers (`first` and `last`); u, the part of the last layer orthogonal to the target (`idle` is
+|u|² at time 0); s, singular value of Σʸˣ; λ, input variance; c, balance; ρ = √(s² + (λc/2)²), `rate`; v₊ and v₋, the
 eigenvectors of the linear part; k₊ and k₋, the start along them.
 """
 
@@ -50,8 +51,8 @@ def beside_idle(
 ) -> tuple[Numbers, Numbers, Numbers]:
     """w₁, w₂ and u/u(0) at `times`; `idle` is |u(0)|². All arguments broadcast against each other.
 
-    e^(fastest rate × t) is divided out of all, so that nothing overflows: the learned part grows fastest, then the
-    idle one; where there is neither, nothing grows. Two exponentials of time are enough for all three.
+    The fastest exponential is divided out of all three, so that nothing overflows: that of the learned part if there
+    is one, otherwise that of the idle part; if there is neither, nothing grows. Two exponentials of time are enough.
     """
     start = basis(singular_value, variance, first, last, idle)
     slope, rate, lost = start.slope, start.rate, start.learned == 0
@@ -107,7 +108,7 @@ def basis(singular_value: Numbers, variance: Numbers, first: Numbers, last: Numb
 
 
 def _sum(terms: tuple[Numbers, Numbers], same: tuple[Numbers, Numbers]) -> Numbers:
-    """The sum of two terms, unless they nearly cancel: then of others with the same sum, if these are smaller."""
+    """The sum of `terms`; where these nearly cancel, that of `same`, terms with the same sum, if they are smaller."""
     direct, other = sum(terms), sum(same)
     size, other_size = (jnp.abs(pair[0]) + jnp.abs(pair[1]) for pair in (terms, same))
     return jnp.where((2 * jnp.abs(direct) >= size) | (size <= other_size), direct, other)

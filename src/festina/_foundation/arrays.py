@@ -1,6 +1,7 @@
-"""What arrays and trees of arrays are called in annotations.
+"""Names for arrays and pytrees of arrays in annotations.
 
-A shape is written where the array is: `Float[AnyArray, "out in"]`. The letters of one signature agree with each other.
+The shape is part of the annotation: `Float[AnyArray, "out in"]`. Within one signature, axes of the same name have the
+same length.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Array, Float, Key, PyTree
 
-AnyArray: TypeAlias = Array | np.ndarray  # of JAX, traced ones among them, or of NumPy
+AnyArray: TypeAlias = Array | np.ndarray  # a JAX array, which may be traced, or a NumPy array
 Number: TypeAlias = float | int | np.number | Float[AnyArray, ""]  # one number, traced ones among them
 Numbers: TypeAlias = float | int | np.number | Float[AnyArray, "..."]  # one, or an array that broadcasts
 RandomKey: TypeAlias = Key[Array, ""]

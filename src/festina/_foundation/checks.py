@@ -25,7 +25,7 @@ T = TypeVar("T")
 MOST = 2**31 - 1  # of what is counted: more units, samples or steps than any array here has
 MOST_SEEDS = 2**63 - 1  # a random key holds no more
 LARGEST = 1e100  # of a single number: squares and products of a few such numbers stay in float64
-RANGE = 2.3e-308, 1e300  # of numbers that keep their digits, and that a closed form may come near
+RANGE = 2.3e-308, 1e300  # bounds within which float64 keeps all digits, also in closed forms that come near them
 
 
 def is_traced(*trees: object) -> bool:
@@ -117,7 +117,7 @@ def matching(
     within: tuple[float, float] = RANGE,
     do: str = "give numbers, or arrays of one shape",
 ) -> dict[str, Any]:
-    """Numbers and arrays that broadcast against each other, some with bounds, all of a size `within` two or 0.
+    """Numbers and arrays that broadcast against each other, some with bounds, all 0 or of a size in the range `within`.
 
     Traced values pass.
     """
@@ -224,7 +224,7 @@ def truth_or_none(value: object, argument: str) -> bool | None:
 
 
 def choice(value: object, argument: str, options: Iterable[str]) -> str:
-    """One of some texts."""
+    """`value`, if it is one of the options."""
     known = tuple(options)
     if not isinstance(value, str) or value not in known:
         raise UnknownName.among(argument, value, known)
@@ -250,7 +250,7 @@ def listed(value: object, argument: str, needed: str, do: str, *, empty: bool = 
     """The entries of a list, or of anything else with one entry after the other but texts and dicts."""
     try:
         entries = None if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, type)) else tuple(value)  # pyright: ignore[reportArgumentType]
-    except Exception:  # what is no list, and lists of others that do not want to be one
+    except Exception:  # `value` is no list, or a list-like object that raises when it is iterated
         entries = None
     if entries is None or not (entries or empty):
         raise BadInput(f"{argument} = {shown(value)}", needed, do)

@@ -1,4 +1,4 @@
-"""Files that are whole: written all or none, by one process at a time, and read only if they are plain files."""
+"""Atomic file access: files are written all or none, one process at a time, and only plain files are read."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def clear_leftovers(folder: Path) -> None:
 
 @contextlib.contextmanager
 def alone_in(folder: str | Path, tell: Callable[[str], None] = warnings.warn) -> Iterator[Path]:
-    """Make a folder and have it for this run alone; another run that asks waits. It vanishes if it stays empty.
+    """Create a folder and lock it for this run; another run that asks for it waits. It is removed if it stays empty.
 
     The folder itself is locked, so that nothing is left when a process is killed.
     """
@@ -186,7 +186,7 @@ def read_plain(path: str | Path, kind: str) -> bytes:
 
 
 def writable_folder(value: object, argument: str) -> Path:
-    """The path of a folder that is there, or can be made; said before hours of work and not after."""
+    """The path of a folder that exists or can be created, so that a bad path fails before hours of work, not after."""
     folder = checks.path(value, argument)
     try:
         above = next(part for part in (folder, *folder.parents) if part.exists())

@@ -1,8 +1,8 @@
 """netCDF files with a seal: a checksum of every byte, which is verified before the HDF5 library sees the file.
 
-HDF5 answers damage with errors of any kind, with loops that do not end, or with other numbers. The seal stands behind
-the end of the HDF5 file, where other programs do not look: magic, length and SHA-256 of all that is before it. The
-name of an attribute inside says that there is one, so that a file which has lost its seal is not taken for an old one.
+On a damaged file, the HDF5 library may raise any error, loop for ever, or return wrong numbers. The seal is appended
+to the HDF5 file, where other programs do not look: magic bytes, length and SHA-256 of everything before it. An
+attribute inside the file states that there is a seal, so that a file that has lost it is not taken for an old one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What all nouns share: frozen dataclasses that are JAX pytrees.
+"""The `@noun` decorator: frozen dataclasses that are JAX pytrees, such as Setup and its parts.
 
-Numbers one may want to vary are leaves; structure (`static()`) is not. Validation runs
-when a user builds a noun, never when JAX rebuilds one around traced values.
+Numbers that one may want to vary are leaves of the pytree; structure (`static()`) is not. Values are checked when a
+user creates an object, never when JAX rebuilds one around traced values.
 """
 
 from __future__ import annotations

@@ -40,9 +40,9 @@ def in_double(function: F) -> F:
 
 
 def as_its_weights(method: F) -> F:
-    """A method of a net and its weights, in float64 wherever these are; inside a JAX transformation, as traced.
+    """Run a method of a net in float64 if its weights are float64; inside a JAX transformation, stay traced.
 
-    Without this the functions of JAX in it would cut float64 weights to float32 in silence.
+    Without this, JAX would silently round float64 weights to float32.
     """
 
     @functools.wraps(method)

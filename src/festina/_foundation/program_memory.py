@@ -1,7 +1,7 @@
 """Room for compiled programs: each takes about half a megabyte and several memory maps, and JAX forgets none of them.
 
-Linux lets a process have only so many maps. At the limit (65,530 by default, after some thousand programs) the process
-is ended without a word. Programs are compiled again when they are needed again, so forgetting them costs time alone.
+Linux limits the number of memory maps of a process. At the limit (65,530 by default, after some thousand programs) it
+ends the process without a message. Programs are compiled again when needed, so that forgetting them costs only time.
 That time is the user's: a library call forgets festina's own programs and no others (`make_room_among_own`). Only a
 process that festina itself has started, of the command line or of tests, forgets all (`make_room`).
 """

@@ -1,4 +1,4 @@
-"""What there is, for people who ask: list, show and doctor."""
+"""What `festina list`, `show` and `doctor` print: all members, one member in full, and the installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiment, Claim, Result and Report; run() walks the line from one to the other."""
+"""The Report of an experiment: its figure, claims and provenance, and how it is saved and loaded."""
 
 from __future__ import annotations
 

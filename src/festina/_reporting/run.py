@@ -1,4 +1,4 @@
-"""run(): an experiment with its parameters, to a report."""
+"""run(): run an experiment with given parameters, and return its report."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def outcomes(names: Sequence[str], work: Work, jobs: int) -> Iterator[Message]:
 
 
 class _Worker:
-    """The side of a worker that asks."""
+    """The main process's handle on one worker process."""
 
     process: subprocess.Popen[str]
     requests: IO[str]
@@ -76,7 +76,7 @@ class _Worker:
         self._ask(self._work)
 
     def _ask(self, line: str) -> None:
-        with contextlib.suppress(BrokenPipeError):  # a process that has ended is missed when its answer is
+        with contextlib.suppress(BrokenPipeError):  # its end is noticed when the answer is missing
             self.requests.write(line + "\n")
             self.requests.flush()
 

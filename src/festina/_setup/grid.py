@@ -40,7 +40,7 @@ def time_grid(
         return _every(rule, end, whole(every, "every"), points, spacing)
     count = 200 if points is None else whole(points, "points", least=2)
     if spacing == "log":
-        # Zero, then equal ratios; the first step of a stepping rule is its shortest time.
+        # Zero, then a geometric grid; for a rule that moves in steps it begins at the time of one step.
         step = rule.time_of_steps(1) if isinstance(rule, Discrete) else None
         first = end * 1e-4 if step is None or is_traced(step) else step
         grid = np.concatenate([[0.0], np.geomspace(min(first, end / 2), end, count - 1)])

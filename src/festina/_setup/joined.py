@@ -54,7 +54,7 @@ def concatenated(stages: Sequence[Stage], parts: Sequence[Trajectory], name: str
 def forgotten(
     stages: Sequence[Stage], losses: Sequence[Float[np.ndarray, "seed _ task"]]
 ) -> Float[np.ndarray, "seed time task"]:
-    """How far each task has risen above the loss with which it was left, from the losses of every stage to its end."""
+    """The rise of each task's loss since training on the task ended; `losses` has those of each stage up to its end."""
     pieces: list[np.ndarray] = []
     left: dict[int, np.ndarray] = {}  # (seed,): the loss with which each task was left
     for stage, loss in zip(stages, losses, strict=True):

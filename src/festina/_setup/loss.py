@@ -70,9 +70,9 @@ def evidence_of(net: Net, task: Task, *, full_batch: bool = True) -> Moments | S
 
 
 def next_key(noise: UInt32[AnyArray, 2] | None) -> tuple[UInt32[AnyArray, 2] | None, RandomKey | None]:
-    """The noise that is left, and a key for one step of a noisy net; None of both for other nets.
+    """The next random state, and a key for one step of a noisy net; both are None for other nets.
 
-    Noise is the data of a random key, which every device and NumPy can hold.
+    The random state (`noise`) is the data of a random key, which every device and NumPy can hold.
     """
     if noise is None:
         return None, None
@@ -103,9 +103,10 @@ def training_loss(
     rows: Int[AnyArray, " batch"] | None = None,
     key: RandomKey | None = None,
 ) -> Float[AnyArray, ""]:
-    """The value is the loss; the gradient is the one that training follows. They differ in nets of several ranks.
+    """A function whose value is the loss and whose gradient is the one that training follows.
 
-    There, each rank descends the error that the lower ranks leave.
+    In a net with several ranks this is not the gradient of the loss: each rank descends the error that the lower ranks
+    leave.
     """
     if net.training == "joint":
         return loss(net, evidence, weights, rows, key)
@@ -165,7 +166,7 @@ def gradient(
 
 
 def divergence_limit(evidence: Moments | Samples, begin: Float[AnyArray, ""]) -> Float[AnyArray, ""]:
-    """A loss so far above that of the start, `begin`, and that of outputs of 0 that training has diverged."""
+    """The loss above which training counts as diverged: far above the initial loss `begin` and that of zero outputs."""
     if isinstance(evidence, Moments):
         silent = 0.5 * jnp.sum((evidence.target @ evidence.cov_x) * evidence.target) + evidence.floor
     else:

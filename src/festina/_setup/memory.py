@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 class Memory:
-    """Results that were computed from one setup, by name and seed; a dozen assumptions ask for the same start.
+    """Cached results of one setup, by name and seed; a dozen assumptions ask for the same initial weights.
 
-    A memory belongs to one setup. A setup with other times or another rule may begin with a copy: what is remembered
-    depends on the task, the net and the init, or its name says on what else.
+    A memory belongs to one setup. A setup with other times or another rule may begin with a copy: a result depends on
+    the task, the net and the init alone, unless its name says on what else.
     """
 
     def __init__(self, results: Mapping[Hashable, object] = MappingProxyType({})):

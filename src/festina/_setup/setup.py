@@ -111,7 +111,7 @@ class Setup:
     def stage(self, task: Task, net: Net, times: Float[np.ndarray, " time"]) -> Setup:
         """The setup of a part of this run: of one task of a sequence, or between two times at which the net changes.
 
-        A net that misses something on the task of one stage may have it on that of another: it is not refused again.
+        The net is not checked against the task again: what it lacks on the task of one stage another stage may provide.
         """
         return self._remade(
             True, task=task, net=net, init=self.init, rule=self.rule, times=times, precision=self.precision
@@ -136,7 +136,7 @@ class Setup:
 
     @property
     def for_init(self) -> Task:
-        """What the init may look at: the moments of the (first) task, and its samples if it says so."""
+        """What the init may look at: the moments of the (first) task, and its samples if the init `sees_samples`."""
         first = self.task.tasks[0] if isinstance(self.task, TaskSequence) else self.task
         return first if self.init.sees_samples else first.moments_only()
 
@@ -149,7 +149,7 @@ class Setup:
         return self if net is self.net else self.replace(net=net, task=task)
 
     def modes(self, seed: Seed = 0) -> Modes:
-        """The task's modes, in the basis of each degenerate subspace that fits the start."""
+        """The task's modes; in each degenerate subspace the basis is fitted to the initial weights of this seed."""
         return self._remembered("modes", checks.seed(seed), self._find_modes)
 
     def _find_modes(self, seed: Seed) -> Modes:

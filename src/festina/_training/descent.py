@@ -42,7 +42,7 @@ class Carry(NamedTuple):
 
 
 class Descent(abc.ABC, Generic[N, E, R]):
-    """A noun: what differs between seeds are its leaves, with a leading seed axis; how weights are held is static."""
+    """A way to train: what differs between seeds are its leaves, with a leading seed axis; the layout is static."""
 
     layout: Layout
     block_length: ClassVar[int] = 1  # steps; a run may be cut after any multiple of it
@@ -67,14 +67,14 @@ class Descent(abc.ABC, Generic[N, E, R]):
 
     @abc.abstractmethod
     def start(self, rule: R, held: Held, samples: int | None, key: RandomKey) -> PyTree:
-        """The state of the rule before training on so many samples; None are known of second moments."""
+        """The state of the rule before training; `samples` is their number, None if training uses second moments."""
 
     @abc.abstractmethod
     def advance(self, net: N, evidence: E, rule: R, carry: Carry, amount: Amount) -> Carry:
         """Training continued by `amount`, or by less if the loss leaves its limit on the way."""
 
     def cut(self, done: int, steps: int) -> int:
-        """The most of the next `steps`, after `done` of them, after which a cut changes no result."""
+        """How many of the next `steps`, after `done` earlier ones, may be taken so that a cut changes no result."""
         return max(steps - (done + steps) % self.block_length, 0)
 
     def gradient(

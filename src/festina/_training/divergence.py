@@ -25,10 +25,11 @@ TRIAL_STEPS = 50_000  # of a slower run, after a divergence
 
 
 def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Weights, horizon: float) -> float | None:
-    """An estimate: twice the inverse of the largest curvature where a slower run arrives.
+    """An estimate of the largest stable learning rate: 2 over the largest curvature at the end of a slower run.
 
-    The rate is quartered until a run stays finite for twice the time to the divergence, or for TRIAL_STEPS; None if
-    none of twelve does. Where no curvature can be measured, it is that slower rate. `weights` have a seed axis.
+    The rate is quartered until a run stays finite for twice the time to the divergence, or for TRIAL_STEPS; the result
+    is None if none of twelve such runs does. Where no curvature can be measured, it is the rate of the slower run.
+    `weights` have a seed axis.
     """
     view = view.with_seed({})
     begin = float(_curvature(view, jax.tree.map(lambda leaf: leaf[0], weights)))

@@ -1,8 +1,8 @@
 """The compiled loop behind simulate(): over time, over seeds, over devices.
 
-A run advances in blocks of marks (see `marks`). Amounts of training, rates and starts are traced, so that one compiled
-program serves every time grid, rate and start, and memory does not grow with the number of epochs. How weights are
-held and moved is up to a descent (see `descent`). Between blocks Python shows progress and hears Ctrl-C.
+A run advances in blocks of marks (see `marks`). Amounts of training, learning rates and initial weights are traced, so
+that one compiled program serves all of them, and memory does not grow with the number of epochs. How weights are stored
+and updated is up to a descent (see `descent`). Between blocks Python shows progress and responds to Ctrl-C.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Wide hidden layers of linear nets, trained in fewer units.
 
-Whatever a linear net learns by its gradient, the incoming and outgoing weights of a hidden layer stay in the span of
-those at the start: ∂loss/∂W_in = W_outᵀ(…) and ∂loss/∂W_out = (…)W_inᵀ. With an orthonormal basis Q of that span,
-as many vectors as the layer has inputs and outputs, Qᵀ W_in and W_out Q learn by the same equations, loss for loss and
-step for step, and W_in = Q(Qᵀ W_in), W_out = (W_out Q)Qᵀ at any time: a layer of 100 units between 8 inputs and 60
-outputs costs what 68 units cost. Nothing is approximated.
+Whatever a linear net learns along its gradient, the incoming and outgoing weights of a hidden layer stay in the span of
+their initial values: ∂loss/∂W_in = W_outᵀ(…) and ∂loss/∂W_out = (…)W_inᵀ. Let Q be an orthonormal basis of that span,
+with as many vectors as the layer has inputs and outputs together. Qᵀ W_in and W_out Q then learn by the same equations,
+with the same loss at every step, and W_in = Q(Qᵀ W_in), W_out = (W_out Q)Qᵀ at any time: a layer of 100 units between 8
+inputs and 60 outputs costs what 68 units cost. Nothing is approximated.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..tasks.base import Task
 
 @dataclasses.dataclass(frozen=True)
 class Before:
-    """What a stage has from those before it: the whole sequence, weights to go on with, and the very first ones."""
+    """What a stage is given: all tasks of the sequence, the weights that the stage before left, and the very first."""
 
     tasks: tuple[Task, ...]
     weights: Weights = None

@@ -49,8 +49,8 @@ def simulate(
         observe: names of observables; None records the loss, and the modes of a linear net.
         pairs: which samples to compare, [(0, 1), …], for observables of pairs; None takes all pairs of up to 100.
         progress: show a bar; None shows it on a terminal only.
-        interrupt: what Ctrl-C does: "keep" returns what is finished, on the times that were reached; "raise" ends all
-            that called this, for work of which half is of no use.
+        interrupt: what Ctrl-C does: "keep" returns what is finished, on the times that were reached; "raise" raises
+            KeyboardInterrupt, for work that is of no use unless it is complete.
 
     `trajectory.weights` are the trained weights. A diverging run raises `Diverged` with the step, the loss and an
     estimate of the largest stable rate.

@@ -3,8 +3,8 @@
 The gradient of a layer is δᵀh, of the samples' errors δ and inputs h: its rank is at most the number N of samples.
 Within a block of K steps the wide matrices W are therefore left as they are, and their updates are two thin factors: a
 layer gives h Wᵀ + (h Vᵀ) U, with U of shape (K·N, out) and V of shape (K·N, in). At the end of the block W ← W + UᵀV.
-A step then reads W twice and writes nothing of its size, where plain descent also makes a gradient and adds it. That
-matters if W does not fit into the cache: then training is bound by memory. Nothing is approximated.
+A step then reads W twice and writes no array of its size, whereas plain descent also forms the gradient and adds it.
+This matters if W does not fit into the cache: training is then limited by memory bandwidth. Nothing is approximated.
 """
 
 from __future__ import annotations

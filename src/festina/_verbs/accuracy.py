@@ -1,4 +1,4 @@
-"""How wrong the answer of a theory is, in numbers and in words."""
+"""The error of a theory's prediction, in numbers and in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .covering import Coverage
 
 @dataclasses.dataclass(frozen=True)
 class Accuracy:
-    """A theory that answers for a setup and a draw of its start; `carried` is the error of the tasks before."""
+    """How accurate a theory is on a setup and a seed; `carried` are the errors that earlier tasks have left."""
 
     coverage: Coverage
     setup: Setup
@@ -35,7 +35,7 @@ class Accuracy:
 
     @property
     def note(self) -> str:
-        """What fails, and what a user must know although nothing does."""
+        """A note on failed assumptions, and remarks that a user needs even if all assumptions hold."""
         known = self.coverage
         outside = "outside its assumptions: " + "; ".join(map(str, known.failed)) if known.failed else ""
         rounded = "" if known.stated is None else known.stated.note
@@ -44,7 +44,7 @@ class Accuracy:
         return "; ".join(filter(None, (outside, rounded, stepped, *remarks)))
 
     def _note_on_steps(self) -> str:
-        """What steps of finite length do to an answer that is right for the flow."""
+        """A note if the finite learning rate adds a large error to a prediction that is right for gradient flow."""
         tolerated, stated, rule = self.coverage.theory.tolerated, self.coverage.stated, self.setup.rule
         if not isinstance(rule, Discrete) or stated is None or stated.value > tolerated:
             return ""
@@ -55,7 +55,7 @@ class Accuracy:
 
     @property
     def end(self) -> Carried:
-        """Shifts of the last weights by the error of the answer and by steps; none that is as large as they are."""
+        """The errors of the final weights, from the theory and from finite steps; none if the theory's is too large."""
         theory, stated = self.coverage.theory, self.coverage.stated
         if stated is None or not stated.value <= theory.tolerated or not theory.knows_path:
             return FROM_NOTHING

@@ -51,7 +51,7 @@ class Coverage:
 
     def rank(self) -> tuple[bool, int, int, float, int, str]:
         """The place in `covering`: the smallest comes first."""
-        # Of another kind of network the other assumptions are not measured, so their number says nothing.
+        # If the kind of network is wrong, no other assumption is measured, so the number of failures means nothing.
         other_kind = bool(self.assumptions) and not self.assumptions[0].holds
         kind = KINDS.index(self.theory.kind)
         return other_kind, len(self.failed), kind, self.magnitude, -len(self.assumptions), self.name

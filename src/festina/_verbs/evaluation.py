@@ -1,4 +1,4 @@
-"""What a theory answers at all times of a grid, in compiled programs: its readouts, and what is read off its layers."""
+"""Evaluate a theory at all times of a grid, in compiled programs: its readouts, and observables of its layers."""
 
 from __future__ import annotations
 

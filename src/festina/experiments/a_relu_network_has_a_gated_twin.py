@@ -1,4 +1,5 @@
-"""A ReLU network in contexts has the loss and outputs of a gated linear network, but in the end not its geometry.
+"""A ReLU network on items in contexts has the loss and outputs of a gated linear network, but at the end of training
+not its hidden geometry.
 
 Eight items have some features in common, and others in each of three contexts: a tree, a ring, and a tree that crosses
 the first. A ReLU network learns these features. Gated linear networks learn them beside it; each has a common pathway,
@@ -6,21 +7,22 @@ which is always on, and pathways that are on in one context, in two contexts, or
 be told apart. A linear network that receives the gates of the ReLU network for every unit, sample and step is the
 network itself, up to rounding (`gates.replay`); this holds for every ReLU network. A network with four gates that never
 change is a surrogate. The surrogate with one pathway for each pair of contexts has the loss of the ReLU network to 2 or
-3 % of its first value, once its curve is moved by some 25 epochs, and its outputs to 6 % at 1000, 4000 and 8000 epochs
-(to 17 % at other times after the first drop, from epoch 600 on). Pathways for single contexts fall behind.
+3 % of its first value, once its curve is shifted by some 25 epochs, and its outputs to 6 % at 1000, 4000 and 8000
+epochs (to 17 % at other times after the first drop, from epoch 600 on). Pathways for single contexts fall behind.
 
 The shift comes from the widths. Half of the ReLU units learn the first modes; a twin with 350 common units and 117 in
 each other pathway needs no shift. These widths were chosen on such curves: they are a fit and predict nothing.
 
-**What does not reproduce.** That hidden layers match to the end: distances between samples have a correlation of 0.99
-while the common features are learned, and of 0.86 in the end, where two ReLU networks of different seeds have 0.99. Nor
+**What does not reproduce.** Hidden layers do not match to the end: distances between samples have a correlation of 0.99
+while the common features are learned, but of 0.86 in the end, where two ReLU networks of different seeds have 0.99. Nor
 does this match single out pathways for two contexts, since those for one context come nearer. In the plane of classical
-scaling the two layers do not match at all at 8000 epochs: other features come first. That pathways for one context stay
-inactive beside those for two: they stay small, and clearly less so if pathways see the contexts. That four pathways of
-100 units have as many units as the ReLU network, which has 700. And the printed settings: from weights of 10⁻⁷ that are
-equal for all pathways the twin is far behind, and with a rate of 0.001 on the loss averaged over samples, 8000 epochs
-end within the first drop. As run (the values here) the loss was summed over samples, the weights of contextual pathways
-were twice the others, and contextual pathways were trained on what the common one leaves.
+scaling the two layers do not match at all at 8000 epochs, because their leading dimensions show different features.
+Pathways for one context do not stay inactive beside those for two: they stay small, and clearly less so if pathways see
+the contexts. Four pathways of 100 units do not have as many units as the ReLU network, which has 700. Nor do the
+printed settings reproduce the figures: from weights of 10⁻⁷ that are equal for all pathways the twin is far behind, and
+with a rate of 0.001 on the loss averaged over samples, 8000 epochs end within the first drop. As run (the values here)
+the loss was summed over samples, the weights of contextual pathways were twice the others, and contextual pathways were
+trained on what the common one leaves.
 """
 
 from __future__ import annotations
@@ -132,7 +134,7 @@ def run(
 
 
 def _labelled(relu: Trajectory, runs: dict[str, Trajectory], recorded: np.ndarray, epoch: float) -> Dataset:
-    """How the twins compare with the ReLU network; an `epoch` is so much time."""
+    """How the twins compare with the ReLU network; `epoch` is the time that one epoch takes."""
     exact = replay(relu)
     instants = [int(np.argmin(np.abs(recorded - snapshot))) for snapshot in SNAPSHOTS]
     return (
@@ -272,7 +274,7 @@ def figure(result: Result) -> Figure:
         axes.set(xlabel=EPOCHS, ylabel="loss / first loss")
     losses.set(title="pathways for two contexts learn as ReLU does", xlim=(0, 5000), ylim=(-0.02, 1.03))
     losses.legend(loc="upper right")
-    tails.set(title="in the end one context falls behind", yscale="log", ylim=(1e-4, 1.5))
+    tails.set(title="one-context pathways fall behind late", yscale="log", ylim=(1e-4, 1.5))
     for name in data.net.values:
         outputs.plot(data.epoch[1:], data.output_gap.sel(net=name)[1:], color=COLOUR[name], lw=1.4)
         alike.plot(data.epoch[1:], data.geometry.sel(net=name)[1:], color=COLOUR[name], lw=1.4)

@@ -68,7 +68,7 @@ def run(
     lr: float = 0.005,
     seed: int = 0,
 ) -> Result:
-    """Every shape learns so many random `targets`; 2-2-2 networks learn `grid_targets` on a `grid` of λ and scales."""
+    """Every shape learns `targets` random maps; 2-2-2 networks learn `grid_targets` on a `grid` of λ and scales."""
     targets, grid_targets = whole(targets, "targets"), whole(grid_targets, "grid_targets")
     grid, scale = whole(grid, "grid", least=2), positive(scale, "scale")
     table_time, lr = positive(table_time, "table_time"), positive(lr, "lr")
@@ -145,7 +145,7 @@ def _training(
 
 
 def _cells(data: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Mean distances at the end for the outermost λ, and which are lazy by either rule, (shape, sign); bottlenecks."""
+    """Mean final distances at the outermost λ, and whether each rule says lazy, (shape, sign); and the bottlenecks."""
     ends = data.kernel_distance.isel(when=-1, lam=[0, -1]).mean("task").values
     signs, d_in, d_out = np.array([-1, 1]), data.d_in.values[:, None], data.d_out.values[:, None]
     by_span = np.where(signs > 0, d_out == HIDDEN, d_in == HIDDEN)
@@ -168,7 +168,8 @@ def claims(result: Result) -> list[Claim]:
     inner = np.abs(data.map_lam.values).argmin()
     return [
         paper(
-            "Without a bottleneck it is lazy if sgn λ = sgn(N_i − N_o) or if square: largest final distance, outer λ",
+            "Without a bottleneck learning is lazy if sgn λ = sgn(N_i − N_o) or N_i = N_o: largest final distance, "
+            "outermost λ",
             at_most(ends[wide][pure].max(), 0.01),
         ),
         paper(
@@ -180,7 +181,7 @@ def claims(result: Result) -> list[Claim]:
             fails="N_h columns span neither the inputs nor the outputs, so the large layer turns for both signs",
         ),
         ours(
-            "The rule by spans holds for every shape: largest final distance where it says lazy",
+            "The rule by column spans holds for every shape: largest final distance where it says lazy",
             at_most(ends[by_span].max(), 0.01),
         ),
         ours("… and smallest final distance where it says delayed rich", at_least(ends[~by_span].min(), 0.05)),
@@ -195,7 +196,8 @@ def claims(result: Result) -> list[Claim]:
             fitted=True,
         ),
         ours(
-            "Large |λ| of the slow sign has not ended by then: ratio of the final distance and that one, smaller shape",
+            "At large |λ| of the slow sign training is not over by then: final distance / distance at that time, "
+            "lower ratio of the two shapes",
             at_least((slow[:, 1] / slow[:, 0]).min(), 1.15),
         ),
         ours(

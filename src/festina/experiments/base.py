@@ -102,19 +102,19 @@ class Decision(NamedTuple):
 
 
 def at_most(measured: SupportsFloat, bound: SupportsFloat) -> Decision:
-    """The measured number must not exceed the bound; NaN does."""
+    """Require that the measured number does not exceed the bound; NaN fails."""
     number, most = _measured(measured), checks.number(bound, "bound")
     return Decision(number, f"<= {most:g}", number <= most)
 
 
 def at_least(measured: SupportsFloat, bound: SupportsFloat) -> Decision:
-    """The measured number must not be below the bound; NaN is."""
+    """Require that the measured number is not below the bound; NaN fails."""
     number, least = _measured(measured), checks.number(bound, "bound")
     return Decision(number, f">= {least:g}", number >= least)
 
 
 def between(measured: SupportsFloat, low: SupportsFloat, high: SupportsFloat) -> Decision:
-    """The measured number must lie between the bounds; NaN does not."""
+    """Require that the measured number lies between the bounds; NaN fails."""
     number, least, most = _measured(measured), checks.number(low, "low"), checks.number(high, "high")
     return Decision(number, f"{least:g} … {most:g}", least <= number <= most)
 

@@ -134,7 +134,8 @@ def claims(result: Result) -> list[Claim]:
             at_least(np.mean(np.all(np.diff(trained_half[well_apart], axis=-1) > 0, axis=-1)), 1.0),
         ),
         paper(
-            "… as they must from one start: smallest rise of the stated half-time, level to level, ε from 0.04 to 0.45",
+            "… as they must from equal starts: smallest rise of the stated half-time from one level to the next, "
+            "ε from 0.04 to 0.45",
             at_least(rises.min(), 1e-9),
         ),
         paper(
@@ -224,4 +225,4 @@ def _draw_conditions(axes: Axes, data: Dataset) -> None:
         reached = median.isel(level=level).where(lambda time: np.isfinite(time))
         axes.plot(data.flip, reached, "o", color=COLOURS[level], ms=6)
         predicted(axes, data.stated_flip, data.stated_half_time.isel(level=level), colour=COLOURS[level])
-    axes.set(xlabel="probability ε of a flip", ylabel=f"half-{TIME}", title="an order needs 0 < ε < ½")
+    axes.set(xlabel="probability ε of a flip", ylabel=f"half-{TIME}", title="levels are learned in order if 0 < ε < ½")

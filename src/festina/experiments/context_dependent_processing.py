@@ -1,4 +1,5 @@
-"""With features that depend on context, a ReLU network learns like a common pathway beside ones for two contexts each.
+"""On features that depend on context, a ReLU network learns like a gated network with a common pathway and pathways for
+two contexts each.
 
 Eight items in three contexts have features that are the same in every context, and features that differ from context to
 context. No linear map solves this task, since the second kind is a product of context and item. A common pathway solves
@@ -15,11 +16,12 @@ learned.
 
 **What does not reproduce.** The moments of these contexts are not diagonal in one basis (their commutator is 0.047), so
 the reduction to modes, assumption 2.1.1, is only approximate. The ReLU network has the loss of the gated network and
-not its gates: while it solves the task, nearly all of its weight comes to be in units that are on for some items of a
-context and off for others; most of it is for two contexts only if items vote by majority. Table 1 gives initial weights
-of 10⁻⁷; curves as in figure 4 need 0.005/700, since with 10⁻⁷ the first drop is near epoch 500 instead of 340. In the
-source's runs pathways for contexts started ahead, with weights twice those of the common one; from equal weights they
-are late in the end. It matters little that they were trained behind the common one (sequential).
+not its gates: while it solves the task, nearly all of its weight comes to be in units that are active on some items of
+a context and inactive on others. Most of it is in units for two contexts only if a unit counts as active on a context
+when it is active on most of that context's items. Table 1 gives initial weights of 10⁻⁷; curves as in figure 4 need
+0.005/700, since with 10⁻⁷ the first drop is near epoch 500 instead of 340. In the source's runs pathways for contexts
+started ahead, with weights twice those of the common one; from equal weights they lag behind late in training. It
+matters little that they were trained on what the common one leaves (sequential).
 """
 
 from __future__ import annotations
@@ -211,7 +213,8 @@ def claims(result: Result) -> list[Claim]:
             at_least(tenth["one context, ahead"] / tenth["ReLU"], 1.2),
         ),
         ours(
-            "On the residual, pathways have the stated singular values, known to four decimals: largest gap",
+            "On the residual, pathways have the singular values of an independent computation, known to four decimals: "
+            "largest gap",
             at_most(np.abs(data.residual.sel(size=2) - np.array(RESIDUAL)).max(), 6e-5),
         ),
         ours(
@@ -219,11 +222,11 @@ def claims(result: Result) -> list[Claim]:
             at_most(np.abs(data.residual.sel(size=2) - data.residual.sel(size=1)).max(), 1e-12),
         ),
         ours(
-            "On the raw target two contexts are ahead: least s of two contexts / largest s of one",
+            "On the raw target pathways for two contexts are stronger: smallest s of two contexts / largest s of one",
             at_least(raw.sel(size=2).min() / raw.sel(size=1).max(), 1.3),
         ),
         paper(
-            "At epoch 400 all ReLU units are on in all contexts: share of the weight",
+            "At epoch 400 all ReLU units are active on all contexts: their share of the weight",
             at_least(_at(share[:, 0], 400), 0.98),
         ),
         ours(
@@ -231,7 +234,7 @@ def claims(result: Result) -> list[Claim]:
             at_least(share.sel(kind="some items only")[-1], 0.9),
         ),
         paper(
-            "… and if items vote by majority most of the weight is for two contexts: share at epoch 8000",
+            "… and by majority vote over items most of the weight is in units for two contexts: share at epoch 8000",
             at_least(_at(data.majority.mean("seed"), 8000), 0.6),
         ),
         paper(
@@ -296,18 +299,18 @@ def figure(result: Result) -> Figure:
     losses.legend(loc="upper right")
     ahead = data.gated_loss.sel(net="two contexts, ahead") / first
     tails.plot(data.epoch, ahead, color=COLOURS[4], lw=1.6, label="two contexts, ahead")
-    tails.set(title="to the end, if they start ahead", yscale="log", ylim=(1e-4, 1.5))
+    tails.set(title="pathways that start ahead, to the end", yscale="log", ylim=(1e-4, 1.5))
     tails.legend(handles=[line for line in tails.get_lines() if line.get_label() == "two contexts, ahead"])
     for name, label, colour in (("relu", data.attrs["scale"], COLOURS[0]), ("late", data.attrs["small"], COLOURS[5])):
         starts.plot(data.epoch, data[f"{name}_loss"] / first, color=colour, lw=2, label=f"{label:.1e}")
     moved = data.epoch + data.expected_delay
     predicted(starts, moved, data.relu_loss / first, colour=COLOURS[0], label="moved by ln(ratio)/s")
-    starts.set(xlabel=EPOCHS, ylabel="loss / first loss", title="ReLU from smaller weights is later", xlim=(0, 3000))
+    starts.set(xlabel=EPOCHS, ylabel="loss / first loss", title="ReLU: small weights delay learning", xlim=(0, 3000))
     starts.legend(title="sd of weights")
     context_panels.draw_singular_values(values, data)
     colours = [COLOURS[0], COLOURS[1], COLOURS[2], "0.85", "0.6"]
     shares.stackplot(data.epoch, data.share.T, colors=colours, labels=data.kind.values, lw=0)
-    shares.set(xlabel=EPOCHS, ylabel="share of the weight", title="where ReLU units are on", ylim=(0, 1))
+    shares.set(xlabel=EPOCHS, ylabel="share of the weight", title="where ReLU units are active", ylim=(0, 1))
     shares.set_xlim(0, float(data.epoch[-1]))
     shares.legend(loc="center right", frameon=True, framealpha=0.9)
     context_panels.draw_units(units, data, CONTEXTS)

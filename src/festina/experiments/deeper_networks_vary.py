@@ -1,5 +1,5 @@
-"""With two hidden layers ReLU networks pass the same plateaus at different times, and the source's gated network
-follows them only with a schedule switched by hand.
+"""With two hidden layers ReLU networks pass the same plateaus at different times, and the published gated network
+follows them only with a schedule that is switched by hand.
 
 Eight items in three contexts, every context with a tree of its own, are learned by ReLU networks with two hidden layers
 of 420 units from 100 random starts. All of them rest, for 400 epochs or more, on the same plateaus of the loss (96, 66,
@@ -69,7 +69,7 @@ def run(
 ) -> Result:
     """`lr` is the rate on the summed loss. Gates are recorded for the first `gate_seeds` ReLU networks.
 
-    `parts` is where finished parts of the training are kept, to go on from after an interruption.
+    `parts` is where finished parts of the training are kept, so that an interrupted run can be resumed.
     """
     hidden, seeds, epochs = whole(hidden, "hidden", least=7), whole(seeds, "seeds"), whole(epochs, "epochs")
     for name in twins:
@@ -93,7 +93,7 @@ def run(
     for name in twins:
         setups[name] = relu.replace(net=twin(hidden, name), init=start(name, wider))
         late = recorded < FROZEN if name == "hand_switched" else np.zeros(len(recorded), bool)
-        if late.any():  # the clock of a run that waits begins when it does
+        if late.any():  # time is counted from the epoch at which a run that waits begins to learn
             setups[name] = setups[name].replace(times=SAMPLES * RATE * (recorded[~late] - FROZEN))
         learned = simulate_in_parts(setups[name], all_seeds, ("loss", "path_norm"), parts=parts)
         losses[name], norms[name] = (
@@ -209,7 +209,7 @@ def claims(result: Result) -> list[Claim]:
 
 
 def resting(data: Dataset, levels: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The share of ReLU networks that spend enough epochs in all with a loss near each level."""
+    """The share of ReLU networks whose loss is within NEAR of each level for REST epochs or more in total."""
     near = np.abs(data["loss_ReLU"].values[..., None] - np.asarray(levels)) <= NEAR
     return np.mean(near.sum(axis=1) * float(data.epoch[1] - data.epoch[0]) >= REST, axis=0)
 
@@ -247,7 +247,7 @@ def figure(result: Result) -> Figure:
         for name, colour, label in (("all_on", COLOURS[2], "always on"), ("split", COLOURS[3], "some items only")):
             share = data[name].sel(layer=layer).mean("gate_seed")
             gates.plot(data.epoch, share, style, color=colour, label=f"layer {layer}: {label}")
-    gates.set(xlabel=EPOCHS, ylabel="share of the layer's weight", title="where ReLU units are on", ylim=(0, 1.02))
+    gates.set(xlabel=EPOCHS, ylabel="share of the layer's weight", title="where ReLU units are active", ylim=(0, 1.02))
     gates.legend(loc="center right", fontsize="small")
     return sheet
 

@@ -1,4 +1,5 @@
-"""The deeper a hidden layer, the faster its encoder; two rates describe the layers from the middle on, not the last.
+"""The deeper a hidden layer, the faster its encoder learns; two fitted rates describe the layers from the middle on,
+but not the last ones.
 
 A network of 20 hidden layers learns two points, and the two rates of the theory are fitted to every layer of it in one
 call, `festina.probe.scan`. The rates are fitted; the first distances and the slopes are not. Before training the
@@ -6,13 +7,13 @@ squared distance H of the points falls by gain²/2 from layer to layer; the half
 the encoder, the layers below, rises with depth. That of the decoder, the layers above, rises up to the middle and falls
 from there, as the source says.
 
-**What does not reproduce.** That the theory becomes more accurate from layer to layer: its squared error is U-shaped.
-It is least at layer 11 of 0 … 19 in the network of 500 units (11 to 13 from six other starts, 10 to 16 in narrow
-networks), and in the last layer 10 to 60 times as large. In the theory H grows in proportion to p, the distance of the
-two outputs along the difference of the targets, once both are well above their start: d ln H/d ln p = 1. Measured half
-way through the transition, this slope rises from 0 in the first layer to 1.7 in the last, and the fit is best in layers
-near 1. With the printed data, dx = 0.5 and dy = 1, the network stays on its plateau for all 6000 epochs, and there is
-nothing to fit. As run (the values here) the rate was twice the printed one, for half of the epochs.
+**What does not reproduce.** The theory does not become more accurate from layer to layer: its squared error is
+U-shaped. It is least at layer 11 of 0 … 19 in the network of 500 units (11 to 13 from six other starts, 10 to 16 in
+narrow networks), and in the last layer 10 to 60 times as large. In the theory H grows in proportion to p, the distance
+of the two outputs along the difference of the targets, once both are well above their start: d ln H/d ln p = 1.
+Measured half way through the transition, this slope rises from 0 in the first layer to 1.7 in the last, and the fit is
+best in layers near 1. With the printed data, dx = 0.5 and dy = 1, the network stays on its plateau for all 6000 epochs,
+and there is nothing to fit. As run (the values here) the rate was twice the printed one, for half of the epochs.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ def figure(result: Result) -> Figure:
     first.legend()
     _draw_by_layer(slopes, data.slope)
     slopes.axhline(1, color="0.6", lw=0.8, ls=":")
-    slopes.set(title="d ln H / d ln p half way (theory: 1)")
+    slopes.set(title="d ln H / d ln p mid-transition (theory: 1)")
     for axes in grid.ravel():
         axes.set_xlabel("hidden layer, from 0")
     return sheet

@@ -1,4 +1,5 @@
-"""Small weights merge the inputs of exclusive or that share an output, large ones leave all where they were.
+"""From small weights a deep network merges the inputs of exclusive or that share an output; from large weights all
+distances stay as they were.
 
 A deep network learns the four points of exclusive or. The two-point theory, applied to each of the six pairs as if the
 pair were alone, says that pairs with one target end together if weights start small, and that nothing moves if they
@@ -186,7 +187,10 @@ def claims(result: Result) -> list[Claim]:
             "With one hidden layer (0,0) and (1,1) merge: distance / mean of the others",
             at_most(two.sel(pair=MERGING[0]).max(), 0.35),
         ),
-        paper("… and (1,0) and (0,1) do not: the same", at_least(two.sel(pair=MERGING[1]).min(), 1.0)),
+        paper(
+            "… and (1,0) and (0,1) do not: distance / mean of the others",
+            at_least(two.sel(pair=MERGING[1]).min(), 1.0),
+        ),
         paper(
             "… which the theory does not predict: correlation of distances over pairs",
             at_most(_r(data, "two layers"), 0.6),
@@ -228,7 +232,7 @@ def _draw_distances(axes: Axes, data: Dataset, name: str) -> None:
     part, where = data.sel(weights=name), np.arange(data.sizes["pair"])
     for number in range(data.sizes["seed"]):
         of_seed, shift = part.isel(seed=number), 0.12 * (number - (data.sizes["seed"] - 1) / 2)
-        labels = ("at first", "trained", "theory") if number == 0 else (None, None, None)
+        labels = ("before training", "trained", "theory") if number == 0 else (None, None, None)
         axes.plot(where + shift, of_seed.start, ".", color="0.6", ms=5, label=labels[0])
         axes.plot(where + shift, of_seed.distance, "o", color=COLOURS[0], ms=7, alpha=0.6, mec="none", label=labels[1])
         axes.plot(where + shift, of_seed.predicted, "_", color=COLOURS[1], ms=11, mew=2, label=labels[2])

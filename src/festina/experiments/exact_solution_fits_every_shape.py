@@ -10,7 +10,7 @@ error is harmless for N_i = N_o and for λ = 0. Where the larger layer must turn
 is wrong by as much as the task itself; for the other sign of λ the term is small.
 
 A balanced square network (λ = 0) cannot change the sign of the determinant of its map. With the wrong sign the flow
-ends at a saddle and gives up the weakest mode. Descent with finite steps is not quite balanced, by an amount in
+ends at a saddle and never learns the weakest mode. Descent with finite steps is not quite balanced, by an amount in
 proportion to its rate, and so it escapes: later by ln 2 / s for every halving of the rate, where s is the singular
 value of that mode.
 """
@@ -280,7 +280,7 @@ def _draw_printed(axes: Axes, data: Dataset) -> None:
     run = data.sel(run=data.attrs["printed_run"])
     trained(axes, data.time, run.loss_training, colour=COLOURS[0])
     predicted(axes, data.time, run.loss_theory, colour=COLOURS[0])
-    axes.plot(data.time, data.eq15_mended, ":", color=COLOURS[2], lw=2.5, label="eqs. 13-15, last term mended")
+    axes.plot(data.time, data.eq15_mended, ":", color=COLOURS[2], lw=2.5, label="eqs. 13-15, last term corrected")
     axes.plot(data.time, data.eq15_printed, color=COLOURS[1], lw=1.5, label="eqs. 13-15 as printed")
     last = float(data.time[np.isfinite(data.eq15_mended.values)].max())
     axes.set(xlabel=TIME, ylabel="loss", title=f"{data.attrs['printed_run']}: eq. 15")
@@ -330,9 +330,9 @@ def _draw_gaps(axes: Axes, data: Dataset) -> None:
     """How far eq. 15, as printed and as mended, is off, run by run."""
     place, floor = np.arange(data.sizes["run"]), 1e-16
     for values, marker, colour, label in (
-        (data.printed_gap, "s", COLOURS[1], "as printed, to training"),
-        (data.gap[:, -1], "o", COLOURS[0], "theory, to training"),
-        (data.mended_gap, "^", COLOURS[2], "mended, to theory"),
+        (data.printed_gap, "s", COLOURS[1], "as printed − training"),
+        (data.gap[:, -1], "o", COLOURS[0], "theory − training"),
+        (data.mended_gap, "^", COLOURS[2], "corrected − theory"),
     ):
         face = "none" if marker == "o" else colour
         axes.plot(np.maximum(values, floor), place, marker, color=colour, ms=5, mfc=face, label=label)

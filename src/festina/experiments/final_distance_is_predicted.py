@@ -1,4 +1,4 @@
-"""Two rates fitted at one pair of points predict which pairs end near and which far apart, and miss the distances.
+"""Two rates fitted to one pair of points predict which pairs end near and which far apart, but not their distances.
 
 Rates of the two-point theory are fitted to trials at one fixed pair of inputs and targets and averaged. New trials, one
 for every point of a grid of input distances and target distances, are then compared with the final distance that the
@@ -41,7 +41,7 @@ REFERENCE = {"vanrossem2024": "figure 5, section 4.2 and appendix B.1"}
 QUICK = dict(networks=("shallow",), units=50, trials=3, epochs=4000, side=3, longer=1.5)
 PRESETS = {"as_run": dict(data="as_run"), "as_printed": dict(data="as_printed")}
 DX, DY = (0.5, 1.5), (0.0, 1.0)
-FIT_IF, COUNTED_IF = 1e-2, 1e-3  # the last loss of a trial whose rates are used, and of one of the grid that counts
+FIT_IF, COUNTED_IF = 1e-2, 1e-3  # last losses below which a trial's rates are used, and a trial of the grid counts
 ON_GRID = ("loss", "start", "distance", "predicted", "by_depth")
 
 

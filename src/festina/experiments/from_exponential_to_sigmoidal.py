@@ -59,9 +59,9 @@ def run(
     bisections: int = 14,
     seed: int = 0,
 ) -> Result:
-    """Imbalances are `ratios` of the predicted border for right starts, and `backwards` × target for wrong signs.
+    """Starts with the right sign are `start` × target, with imbalances of `ratios` × the predicted border.
 
-    Right starts are `start` × target.
+    Starts with the wrong sign have imbalances of `backwards` × target.
     """
     points, bisections = whole(points, "points", least=20), whole(bisections, "bisections")
     lr, until, start = positive(lr, "lr"), positive(until, "until"), positive(start, "start")
@@ -272,5 +272,5 @@ def _draw_borders(axes: Axes, data: Dataset) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.set_ticks([], minor=True)
-    axes.set(xlabel="predicted border of the mode", ylabel="imbalance |c|", title="where learning stops speeding up")
+    axes.set(xlabel="predicted border of the mode", ylabel="imbalance |c|", title="border between both kinds of curve")
     axes.legend(loc="upper left", fontsize=8, bbox_to_anchor=(0.0, 0.8))

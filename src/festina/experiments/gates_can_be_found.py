@@ -7,8 +7,8 @@ contexts each. To choose K, a gated network is trained with each number of gates
 K = 4 and hardly further.
 
 **What holds.** Weighted by the size of units, without dead units and without times before learning, the best of ten
-starts of k-means gives the four gates in every set of trainings here. To leave out the rows of dead units, all else as
-printed, is enough for that. Most rows are equal to others, and clustering needs to look at the different ones only.
+starts of k-means gives the four gates in every set of trainings here. Leaving out the rows of dead units, with all else
+as printed, is enough for that. Most rows are duplicates, so clustering needs to look at the distinct ones only.
 
 **What does not reproduce.** As printed (algorithm 1: all rows count alike), one start of k-means mostly ends elsewhere,
 often with a gate that is on for a part of a context; how often depends on the trainings. In some sets even the best of
@@ -73,11 +73,11 @@ def run(
     printed_too: bool = True,
     seed: int = 0,
 ) -> Result:
-    """Gates of `trainings` networks are clustered together; `trials` such sets from `starts` starts of k-means each.
+    """`trials` sets of `trainings` networks are trained; the gates of each set are clustered from `starts` starts.
 
     Centroids are drawn for `shown` numbers of clusters. For each number `tried`, a gated network with `width` units for
-    each gate is trained beside the first few (`twins`) trainings (`printed_too`: by both methods). `lr` is the rate on
-    the summed loss.
+    each gate is trained beside the first `twins` networks, with the gates of both methods if `printed_too`. `lr` is the
+    rate on the summed loss.
     """
     hidden, width, trainings = whole(hidden, "hidden"), whole(width, "width"), whole(trainings, "trainings")
     trials, starts = whole(trials, "trials"), whole(starts, "starts")
@@ -157,7 +157,7 @@ def claims(result: Result) -> list[Claim]:
             "With the four gates the loss is that of ReLU: mean distance / first loss",
             at_most(data.gap.sel(twin="weighted", tried=4), 0.03),
         ),
-        ours("Most rows are equal to others: different rows / all rows", at_most(different / rows, 0.5)),
+        ours("Most rows are duplicates: distinct rows / all rows", at_most(different / rows, 0.5)),
         ours("As printed, dead units take part: share of rows that are all off", between(data.dead, 0.01, 0.1)),
         paper(
             "Clusters are pure: mean distance of the four centroids from 0 and 1, weighted",
@@ -190,7 +190,7 @@ def claims(result: Result) -> list[Claim]:
             fails="dead units join a cluster and pull its centroid down",
         ),
         ours(
-            "… and all else as printed it does without the rows of dead units: share of sets",
+            "… but it does so if the rows of dead units are left out, with all else as printed: share of sets",
             at_least(ten.sel(how=ALIVE), 1.0),
         ),
         ours(
@@ -212,7 +212,7 @@ def figure(result: Result) -> Figure:
             elbow.plot(data.tried, data.error.sel(twin=method), "o-", color=colour, label=NAMES[method])
         mean = data.ambiguity.sel(way=method).mean("gate")
         doubts.plot(data.clusters, mean, "o-", color=colour, label=NAMES[method])
-    beyond = "no closer with more than four gates" if data.tried.max() > 4 else "far with fewer than four gates"
+    beyond = "error falls up to four gates only" if data.tried.max() > 4 else "large error with fewer than four gates"
     elbow.set(xlabel="gates K", yscale="log", xticks=data.tried.values, title=beyond)
     elbow.set_ylabel("mean square error of outputs")
     elbow.axvline(4, color="0.8", lw=1, zorder=0)

@@ -7,9 +7,9 @@ moments of a pathway, correlation and input variance,
     da/dt = 2a (s − d a),   s = √(2 + Δ²)/4,   d = (2 + Δ²)/4,   L = ½ − 4sa + 2da² = ½ (1 − a d/s)²
 
 for each, with Δ the margin of a third input (here 0). From an aligned start this is exact, and descent tends to it at
-first order in the learning rate. From small random weights, their law gives the start of a pathway, a = nσ²/2 for its n
-units, and nothing is fitted. A ReLU network with as many units takes as long: while the loss still rests on its plateau
-the input weights of its units turn, each to one point, so that the network gates itself.
+first order in the learning rate. From small random weights the start of a pathway, a = nσ²/2 for its n units, follows
+from their distribution, and nothing is fitted. A ReLU network with as many units takes as long: while the loss is still
+on its plateau, the input weights of each unit turn towards one point, so that the network makes its own gates.
 
 **What does not reproduce.** Appendix C prints d = 1/8 + Δ²/16, which is s². With it the printed loss falls below zero
 and tends to −3/2.
@@ -129,7 +129,7 @@ def claims(result: Result) -> list[Claim]:
     return [
         paper("No linear map does better than 1/2: its least loss", at_least(data.floor[0], 0.5 - 1e-12)),
         ours(
-            "… and a linear network is not below it in the end: its last loss",
+            "… and no trained linear network ends below it: least final loss over seeds",
             at_least(data.linear_loss.isel(time=-1).min(), 0.499),
         ),
         paper("With one gate per point a linear map fits all: its least loss", at_most(data.floor[1], 1e-12)),
@@ -154,7 +154,7 @@ def claims(result: Result) -> list[Claim]:
             at_most(abs(relu / switched - 1), 0.05),
         ),
         paper(
-            "The ReLU network gates itself: final share of a unit's activity that is for one point, lowest over seeds",
+            "Each ReLU unit specialises on one point: final share of its activity on this point, lowest over seeds",
             at_least(data.selectivity.isel(time=-1).min(), 0.97),
         ),
         ours(
@@ -182,7 +182,7 @@ def figure(result: Result) -> Figure:
     closed = 0.5 * np.mean((data.answer.values - data.theory.values) ** 2, axis=1)
     for name, colour in (("linear", COLOURS[3]), ("gated", COLOURS[1])):
         trained(losses, data.time, data[f"{name}_loss"], colour=colour, label=name)
-    # Thin: pale, it would lie below the gated network's.
+    # The line is thin, because a pale one would be hidden below that of the gated networks.
     labels = ["ReLU", *[None] * (data.sizes["seed"] - 1)]
     losses.plot(data.time, data.relu_loss.T, color=COLOURS[0], lw=1, label=labels)
     predicted(losses, data.time, closed, colour=COLOURS[1], label="closed form")
@@ -207,5 +207,7 @@ def _draw_units(axes: Axes, data: Dataset) -> None:
     places = np.lexsort((-activity.max(axis=0), activity.argmax(axis=0)))
     image = axes.imshow(activity[:, places], aspect="auto", cmap="Purples", vmin=0, interpolation="nearest")
     axes.set_yticks(range(data.sizes["sample"]), list(data["sample"].values))
-    axes.set(xlabel="hidden unit of the ReLU network, sorted", ylabel="point", title="the ReLU network gates itself")
+    axes.set(
+        xlabel="hidden unit of the ReLU network, sorted", ylabel="point", title="ReLU units specialise on one point"
+    )
     axes.figure.colorbar(image, ax=axes, shrink=0.8, label="activity in the end")

@@ -1,4 +1,5 @@
-"""The imbalance of a single linear neuron decides how fast its weights turn, and whether its function waits for them.
+"""The imbalance of a single linear neuron decides how fast its input weights turn to the target, and whether its
+function has to wait for them.
 
 A neuron f(x) = a w·x learns the target β* from white inputs; δ = a² − |w|² is conserved. Its closed form is that of
 λ-balanced networks with one hidden unit and one output, λ = δ, and covers δ = 0 and negative a. The angle θ between w
@@ -60,7 +61,10 @@ def run(
     points: int = 400,
     seed: int = 0,
 ) -> Result:
-    """Neurons start at β = `start`, across the `target`, and at `aligned` × target; `cov_x` is that of other inputs."""
+    """Neurons start at β = `start`, orthogonal to the `target`, and at `aligned` × target.
+
+    `cov_x` are the second moments of the inputs that are not white.
+    """
     points = whole(points, "points", least=20)
     lr, until, aligned = positive(lr, "lr"), positive(until, "until"), positive(aligned, "aligned")
     goal, across = real_array(target, "target", ndim=1), real_array(start, "start", ndim=1)
@@ -109,7 +113,7 @@ def run(
         [np.abs(descent["map"][0] - prediction["map"]).max() for descent in descents]
         for descents, prediction in zip(runs, theory, strict=True)
     ]
-    # Large layers are done early: the same number of times, in units of 1/δ.
+    # Neurons with a large δ learn early, so their times are in units of 1/δ.
     further = [exact(across, delta, grid=times / delta) for delta in FURTHER]
     ahead = [exact(aligned * goal, delta) for delta in imbalances]
     end = theories["whitened inputs"]["map"][-1, 0] @ linear_neuron.inverse_root(moments)
@@ -283,7 +287,7 @@ def figure(result: Result) -> Figure:
         rates.plot([], [], color=colour, lw=3, label=f"δ = {delta:g}")
     plane.plot(*data.start.values, "o", color="0.2", ms=6, zorder=4)
     plane.plot(*data.target.values, "*", color="0.2", ms=12, zorder=4)
-    plane.set(xlabel="β₁", ylabel="β₂", title="function: from ● to ★", aspect="equal")
+    plane.set(xlabel="β₁", ylabel="β₂", title="function β: start ●, target ★", aspect="equal")
     legend_of_kinds(plane, loc="upper left", fontsize=8)
     turning.set(xlabel="angle between w and β* (degrees)", ylabel="a", title="weights: a and the direction of w")
     turning.invert_xaxis()
@@ -310,5 +314,5 @@ def _draw_rates(axes: Axes, data: Dataset) -> None:
     axes.plot(deltas, linear_neuron.predicted_turning_rate(deltas, size), color="0.1", lw=1.3, ls=DASHES)
     for number, (delta, rate) in enumerate(zip(data.delta.values, _turning_rates(data), strict=True)):
         axes.plot(delta, rate, "o", color=COLOURS[number % len(COLOURS)], ms=7)
-    axes.set(xlabel="imbalance δ", ylabel="rate of cot θ (1/τ)", title="how fast w turns", yscale="log")
+    axes.set(xlabel="imbalance δ", ylabel="growth rate of cot θ (1/τ)", title="how fast w turns", yscale="log")
     axes.legend(loc="lower right", fontsize=8)

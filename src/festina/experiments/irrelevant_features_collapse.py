@@ -1,4 +1,5 @@
-"""From small weights a deep network forgets, in each context, the feature that does not matter; from large ones not.
+"""From small weights a deep network discards, in each context, the feature that is irrelevant there; from large weights
+it does not.
 
 Images of a blob come with one of two contexts: the first asks for the horizontal position of the blob, the second for
 the vertical one. Points that differ in the irrelevant feature have the same target. Two such points merge where their
@@ -52,7 +53,7 @@ RECORDS = 50
 MARKERS = ("o", "x")  # of the contexts
 LINE = 0.1  # the collapse index from which a square of points counts as a line
 WIDE = 100  # units, as printed; with half of them even a gain of 2 is not high for some seeds
-KEPT = 0.8  # the part of the index at the start with which it still counts as a square
+KEPT = 0.8  # share of the index before training above which the points still count as a square
 
 
 def run(
@@ -71,8 +72,8 @@ def run(
 ) -> Result:
     """`gains`, `rates` and `epochs` are those of very low, low and high weights.
 
-    A blob has so many `positions` in each direction; `all_at_once` adds training on all samples at once, from low
-    weights.
+    `positions` is the number of positions of a blob in each direction; `all_at_once` adds training on all samples at
+    once, from low weights.
     """
     units, layers, seeds = whole(units, "units"), whole(layers, "layers", least=2), whole(seeds, "seeds")
     positions, batch = whole(positions, "positions", least=2), whole(batch, "batch")
@@ -145,7 +146,8 @@ def claims(result: Result) -> list[Claim]:
         worst = max(worst, float((low.isel(layer=middle) / low.isel(layer=0)).max()))
     statements.append(
         ours(
-            "The feature is lost on the way up: largest index in the middle layer / in the first, low weights",
+            "The irrelevant feature is lost from layer to layer: largest index in the middle layer / in the first, "
+            "low weights",
             at_most(worst, 0.5),
         )
     )
@@ -155,7 +157,7 @@ def claims(result: Result) -> list[Claim]:
             paper(
                 f"Low weights learn on all samples at once in {int(data.epochs[1])} epochs: last loss / first",
                 at_most(share, 0.1),
-                fails="learning takes steps and not epochs: with batches of 64 an epoch has 28 steps",
+                fails="the number of steps counts, not that of epochs: with batches of 64 an epoch has 28 steps",
             )
         )
     return statements

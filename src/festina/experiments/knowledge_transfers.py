@@ -1,4 +1,4 @@
-"""What a network knows of an old task helps it at first with a related one, and then holds it up.
+"""What a network has learned of an old task lowers its initial loss on a related one, and then delays learning it.
 
 A two-layer linear network learns the tree of eight items, then a relative of it: "revised" turns the sign of one
 feature, "colour" groups the same items in another way. The closed form goes on across the switch, and descent tends to
@@ -43,7 +43,7 @@ QUICK = dict(stuck_hidden=8, points=61)
 VARIANTS = ("revised", "colour")
 OBSERVED = ("map", "input_representation")
 HALVINGS = (1, 2, 4)
-LEVEL = 0.01  # of the loss of an untrained network: the new task counts as learned
+LEVEL = 0.01  # share of an untrained network's loss below which the new task counts as learned
 
 
 def run(
@@ -176,7 +176,7 @@ def claims(result: Result) -> list[Claim]:
             "Descent tends to the closed form as lr → 0, tree → revised: order of the gap of map and representation",
             between(orders[0], 0.9, 1.1),
         ),
-        paper("… and tree → colour: the same", between(orders[1], 0.9, 1.1)),
+        paper("… and tree → colour: order of the same gap", between(orders[1], 0.9, 1.1)),
         ours(
             f"Modes of both tasks ({shared[0].sum()} revised, {shared[1].sum()} colour) stay: largest relative change",
             at_most(change[shared].max(), 1e-6),
@@ -189,14 +189,14 @@ def claims(result: Result) -> list[Claim]:
             "Knowledge helps at first: loss at the switch / loss of an untrained network, revised",
             at_most(ahead[0] / untrained[0], 0.5),
         ),
-        ours("… the same for the colours", at_most(ahead[1] / untrained[1], 1.0)),
+        ours("… and for the colours: the same ratio", at_most(ahead[1] / untrained[1], 1.0)),
         ours(
-            f"Then it holds up: time to {LEVEL:.0%} of the untrained loss, after the tree / from scratch, revised",
+            f"Then it hinders: time to {LEVEL:.0%} of the untrained loss, after the tree / from scratch, revised",
             at_least(known[0] / scratch[0], 1.2),
         ),
-        ours("… the same for the colours", at_least(known[1] / scratch[1], 1.2)),
+        ours("… and for the colours: the same ratio of times", at_least(known[1] / scratch[1], 1.2)),
         ours(
-            "The turned feature leaves its saddle at ln(1/λ)/s: largest |slope · s − 1| in ln(1/λ)",
+            "The feature whose sign is turned leaves its saddle at ln(1/λ)/s: largest |slope · s − 1| in ln(1/λ)",
             at_most(np.abs(slopes - 1).max(), 0.1),
         ),
         ours("With λ = 0 one mode of the revised tree is out of reach: number", between(out_of_reach[0], 1, 1)),
@@ -225,7 +225,7 @@ def figure(result: Result) -> Figure:
             panel.axvline(switch, color="0.85", lw=0.8, zorder=0)
             panel.set_xlabel(TIME)
         modes.set(ylabel="strength", title=f"modes of “{variant}” (dotted: of the tree)")
-        parts.set(ylabel="part of the loss", title="its loss, mode by mode (theory)")
+        parts.set(ylabel="part of the loss", title="loss on this task by mode (theory)")
         _draw_losses(losses, part, data.time.values, variant)
         _draw_items(items, part, data.sizes["time"] - 1)
     low, high = axes[0, 0].get_ylim()

@@ -1,4 +1,5 @@
-"""A two-layer network that starts small passes near one saddle of its loss after another, and only near nested ones.
+"""From small weights a two-layer linear network passes near one saddle of its loss after another, and only near those
+of nested sets of modes.
 
 For every subset J of the modes of a task there is a critical point of the loss, at which the network has learned J and
 nothing else. The number of directions in which the loss falls there, the index, has a formula, which is compared here
@@ -142,7 +143,7 @@ def claims(result: Result) -> list[Claim]:
     smallest = data.isel(start=-1)
     waiting = waits(smallest.gradient_norm.values)
     plateaus = smallest.loss.values[waiting]
-    # As many plateaus as saddles on the way, or no number at all.
+    # The gap is finite only if there are as many plateaus as saddles on the way.
     gap = np.abs(plateaus - levels).max() / data.saddle_loss.max() if len(waiting) == len(passed) else np.inf
     approach, stated = (
         smallest[name].isel(saddle=passed).min("time").values for name in ("distance", "stated_distance")
@@ -172,7 +173,8 @@ def claims(result: Result) -> list[Claim]:
             ),
         ),
         ours(
-            "… while small random weights come near all nested ones: largest closest approach / the same",
+            "… while small random weights come near all nested ones: largest closest approach / "
+            "smallest singular value",
             at_most(data.random_distance.isel(saddle=nested).min("time").max() / data.singular_value.min(), 0.2),
         ),
         ours(
@@ -184,7 +186,7 @@ def claims(result: Result) -> list[Claim]:
             at_most(off["closest"], 0.03),
         ),
         ours(
-            "… and from random balanced weights: the same",
+            "… and from random balanced weights: largest relative gap of an exponent",
             at_most(off["closest_random"], 0.03),
         ),
         paper(

@@ -1,4 +1,5 @@
-"""A deep linear network takes longer to learn with every layer from small weights, and no longer from orthogonal ones.
+"""From small weights a deep linear network takes longer to learn with every added layer; from orthogonal weights its
+learning time does not grow with depth.
 
 Times are in units of τ/D: the learning rate falls as 1/D, as stability asks. From layers of strength b₀ < 1 a mode
 takes D/((D − 2) s b₀^(D−2)), exponential in depth. The slides print 1/(s b₀^D). That is the limit D → ∞ started at

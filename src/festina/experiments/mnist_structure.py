@@ -1,4 +1,5 @@
-"""What the two-point theory predicts of the geometry of digits is mostly that classes part, as the targets say anyway.
+"""What the two-point theory predicts of the hidden geometry of digits is mostly that classes separate, which the
+targets alone imply.
 
 A network learns handwritten digits. The squared distances between the first hundred digits in its middle layer, sorted
 by digit, are compared with those that the theory predicts for all pairs. From small weights the prediction is √(κXY)

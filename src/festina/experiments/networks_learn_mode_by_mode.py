@@ -121,7 +121,7 @@ def run(
 
 
 def _outside(maps: Float[np.ndarray, "seed time feature input"], modes: Modes) -> Float[np.ndarray, " seed"]:
-    """Largest part of the map outside its own modes (between levels), relative to the learned map."""
+    """Largest part of the map that mixes modes of different levels, relative to the learned map."""
     in_modes = np.einsum("om,stoi,in->stmn", modes.left, maps, modes.right)
     level = np.isclose(modes.singular_values[:, None], modes.singular_values[None, :])
     outside = np.where(level, 0.0, in_modes)

@@ -1,11 +1,12 @@
-"""Two fitted rates describe how two points separate in many architectures, but not in all of them how outputs align.
+"""In many architectures two fitted rates describe how two points separate, but not in all of them how the outputs align
+with the targets.
 
-Every network of the source's table is trained on two points. H is the squared distance of the points in the hidden
-layer half way up, P that of their outputs, and w = P − dy·Δy* says how the outputs align with the targets. Two rates,
-fitted to each run, describe H and P; a third rate, that of the mean of the outputs, describes the loss. All rates here
-are fitted. The ratio κ = η_h/η_y tells the networks apart. It is about 0.02 in deep networks of (leaky) ReLU units,
-whose encoders learn slowly, one half in a network of two layers, and near 1 in linear and tanh networks. It says no
-more than the final distance does, κ = H²/(XY), and it varies by a factor of 5 between narrow networks.
+Every network of the source's table is trained on two points. H is the squared distance of the points in a middle hidden
+layer, P that of their outputs, and w = P − dy·Δy* says how the outputs align with the targets. Two rates, fitted to
+each run, describe H and P; a third rate, that of the mean of the outputs, describes the loss. All rates here are
+fitted. The ratio κ = η_h/η_y tells the networks apart. It is about 0.02 in deep networks of (leaky) ReLU units, whose
+encoders learn slowly, one half in a network of two layers, and near 1 in linear and tanh networks. It says no more than
+the final distance does, κ = H²/(XY), and it varies by a factor of 5 between narrow networks.
 
 **What does not reproduce.** One law does not describe w in all networks: in linear and tanh networks R² of w is 0.7,
 and it is below 0.9 in most others that are not chains of (leaky) ReLU layers. The `applies` of the fit says so. The
@@ -143,7 +144,7 @@ def claims(result: Result) -> list[Claim]:
             at_least(float(learned.sel(data="as_run").mean()), 1.0),
         ),
         paper(
-            "… and two rates describe it: share of starts in which nothing speaks against the fit",
+            "… and two rates describe it: share of starts for which the fit says that it applies",
             at_least(float(data.narrow_applies.sel(data="as_run").mean()), 0.5),
             fitted=True,
         ),
@@ -211,7 +212,7 @@ def _of_kinds(data: Dataset) -> list[Claim]:
             fitted=True,
         ),
         ours(
-            "κ is what the final distance says, H²/(XY): median relative gap",
+            "κ agrees with the final distance, as H²/(XY): median relative gap",
             at_most(float(gap.median()), 0.15),
             fitted=True,
         ),

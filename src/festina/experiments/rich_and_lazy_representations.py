@@ -1,4 +1,5 @@
-"""Networks from small or balanced weights end with the representations of the task; large random ones keep their own.
+"""Networks from small or balanced weights end with the representations of the task; those from large random weights
+keep their own.
 
 A network learns eight items in a tree without error from every start, and yet the representations W₁ᵀW₁ of the items
 and W₂W₂ᵀ of the features end differently. From small Gaussian weights they become those of the task, V S Vᵀ and U S Uᵀ

@@ -1,8 +1,8 @@
 """A network that shares one layer between many domains learns pairs of domains that it was never trained on.
 
 Seven input domains have an encoder each, seven output domains have a decoder each, and all 49 pairs share one layer in
-between. K pairs per input domain are trained, from orthogonal weights of gain 0.2. With K ≥ 3 the other pairs come for
-free. A mode of strength s moves along the one law
+between. K pairs per input domain are trained, from orthogonal weights of gain 0.2. With K ≥ 3 the network gets the
+other pairs right, too. A mode of strength s moves along the one law
 
     ḃ₁ = K b₂b₃ (s − b₁b₂b₃),   ḃ₂ = MK b₁b₃ (s − b₁b₂b₃),   ḃ₃ = K b₁b₂ (s − b₁b₂b₃)      (time: epochs × lr/14)
 
@@ -17,9 +17,9 @@ structure that all domains share. The next one, sin(πK/M)/sin(π/M), belongs to
 of domains, and this one takes part in the race, too. K = 1: both values are 1, and nothing couples the domains. They
 end in the same hidden subspace, but each domain with its own rotation of it (in the limit of small weights a sign for
 each mode, and a rotation of the pair s = 3, 3). An untrained pair is then as wrong as a random rotation makes it, ‖Y −
-Ŷ‖² ≈ 2‖Y‖²: worse than no output. K = 2: the two values are 10 % apart. Most domains agree on the sign of the strongest
-modes, the pair s = 3, 3 often stays rotated, and in some runs even the strongest mode is common to a domain and its
-neighbours on the ring only. K ≥ 3: all domains agree.
+Ŷ‖² ≈ 2‖Y‖²: worse than an output of zero. K = 2: the two values are 10 % apart. Most domains agree on the sign of the
+strongest modes, the pair s = 3, 3 often stays rotated, and in some runs even the strongest mode is common to a domain
+and its neighbours on the ring only. K ≥ 3: all domains agree.
 
 The loss and the learning rate are those of the slides (sum over trained pairs of the mean over 28 entries). The slides
 draw their theory curve against its own index, ten times finer than epochs; here it is drawn against epochs. All K are
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 REFERENCE = {"saxe_slides": "“routing network”", "saxe2022": "routing networks"}
 QUICK = dict(pairs=(1, 2, 3, 4), seeds=6, checked=(3, 2), race=False)
-AXES = {  # of what is measured in every network, after the axes pairs and seed
+AXES = {  # of each measure of a network, after the axes pairs and seed
     "error": ("mark", "kind"),
     "cosine": ("domain", "domain_", "mode"),
     "overlap": (),
@@ -157,13 +157,13 @@ def claims(result: Result) -> list[Claim]:
     half = np.concatenate([data.across_training / data.across_law, data.per_training / data.per_law])
     statements = [
         paper(
-            f"Untrained pairs come for free, K = {data.shown}: median error ‖Y − Ŷ‖²/‖Y‖² "
+            f"The network generalises to untrained pairs, K = {data.shown}: median error ‖Y − Ŷ‖²/‖Y‖² "
             f"over {data.sizes['seed']} seeds",
             at_most(median.sel(pairs=data.shown), 1e-4),
         ),
         paper("… and for every K ≥ 3: largest median error", at_most(median[enough].max(), 1e-2)),
         ours(
-            "With one trained pair per domain, untrained ones are worse than no output: median error",
+            "With one trained pair per domain, untrained ones are worse than an output of zero: median error",
             at_least(median.sel(pairs=1), 1.0),
         ),
         ours("Two trained pairs per domain are not enough: median error", at_least(median.sel(pairs=2), 0.03)),
@@ -217,7 +217,7 @@ def claims(result: Result) -> list[Claim]:
             at_most(abs(float(shown.shared_strength.median()) / np.sqrt(data.domains) - 1), 0.03),
         ),
         ours(
-            "The gated network completes a matrix: largest relative gap between the errors of the two trainings",
+            "Training the gated network is matrix completion: largest relative gap of the errors of both trainings",
             at_most(np.abs(data.completed_error / data.direct_error - 1).max(), 1e-6),
         ),
     ]

@@ -1,4 +1,5 @@
-"""A pathway whose edges are shared by many domains outruns private pathways, and takes all as the start becomes small.
+"""A pathway whose edges are shared by many domains learns faster than private pathways, and learns all in the limit of
+small initial weights.
 
 Every domain can be learned through a layer that all domains share, or through private layers of its own. Depth,
 correlations and starts are equal, and one domain is shown at a time. An edge that M paths go through learns from all of

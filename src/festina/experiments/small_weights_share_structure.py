@@ -3,13 +3,13 @@
 The routing network of `routing_networks_generalise` learns its trained pairs from orthogonal weights of any gain. Its
 error on pairs that it never saw depends on the gain. From small weights (rich learning), with K ≥ 3 trained pairs per
 domain, untrained pairs come out right, up to an error ∝ gain⁶. This is the square of the initial product of the three
-layers, which nothing takes away. From large weights (lazy learning) an untrained pair keeps its initial map,
+layers, which training does not remove. From large weights (lazy learning) an untrained pair keeps its initial map,
 
     ‖Y − Ŷ‖²/‖Y‖² = 1 + gain⁶ · 28/(64 ‖Y‖²)      (K = 1, layers that do not move),
 
 for 28 entries through 64 hidden units; more trained pairs pull it towards the target, slowly. K = 1 never generalises:
 from small weights the domains do use the same hidden directions, but each with a rotation of its own, and a random
-rotation is wrong by 2‖Y‖², worse than no output.
+rotation is wrong by 2‖Y‖², worse than an output of zero.
 
 Sharing is measured in the encoders: the size of the Gram matrix between the items of two domains over that within one
 domain. It is 1 if they use the same directions, and √(4/64) = 0.25 by chance. Numbers are medians over seeds. The
@@ -204,7 +204,7 @@ def claims(result: Result) -> list[Claim]:
             between(one[0], 1.2, 2.5),
         ),
         ours("… though domains share hidden directions: Gram ratio", at_least(data.gram.sel(pairs=1)[0].median(), 0.8)),
-        ours("… but not what these stand for: trace ratio", at_most(abs(data.agreement.sel(pairs=1)[0].mean()), 0.2)),
+        ours("… but not for the same items: trace ratio", at_most(abs(data.agreement.sel(pairs=1)[0].mean()), 0.2)),
         ours(
             "One trained pair, large weights: the initial map stays: error / (1 + gain⁶·28/(64‖Y‖²))",
             between(one[-1] / data.lazy_error[-1], 0.9, 1.15),

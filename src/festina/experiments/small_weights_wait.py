@@ -1,11 +1,11 @@
 """From small weights a network waits on a plateau before two points separate; from large weights it learns at once.
 
 Networks of 20 layers that differ in the gain of their weights learn two points. H is the squared distance of the points
-in the hidden layer half way up, P that of their outputs, and w = P − dy·Δy*. The mean of the outputs comes first. Then,
-from small weights, both outputs rest at the mean of the targets, where the loss is Y/8, until the points separate. The
+in the middle hidden layer, P that of their outputs, and w = P − dy·Δy*. The mean of the outputs comes first. Then, from
+small weights, both outputs rest at the mean of the targets, where the loss is Y/8, until the points separate. The
 larger the gain, the shorter the wait; at 1.3 there is none. Two rates of the theory, and a third one for the mean of
 the outputs, are fitted to each run. They describe H, P and the loss up to a gain of 1.1. From larger weights H starts
-large and turns, the fit breaks down, and says so.
+large and turns, and the fit breaks down and reports that it does not apply.
 
 Nothing is fitted to a linear network of two layers on opposite points. There the closed form of the theory is exact,
 training tends to it at first order in the learning rate, and the wait grows as 2 ln(1/H₀)/√(XY), in units of τ.
@@ -131,7 +131,7 @@ def claims(result: Result) -> list[Claim]:
             fitted=True,
         ),
         ours(
-            "… and the fit says so itself: share of runs in which nothing speaks against it",
+            "… as the fit itself reports: share of runs for which it says that it applies",
             at_most(float(data.applies.sel(network=GAINS[-1]).mean()), 0.0),
             fitted=True,
         ),

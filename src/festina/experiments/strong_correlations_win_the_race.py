@@ -1,4 +1,4 @@
-"""Of two pathways that could learn the same, the one with the stronger input-output correlation learns it.
+"""Of two pathways that could learn the same mode, the one with the stronger input-output correlation learns it.
 
 Both pathways see the same error e. From decoupled layers each therefore depends on time through T = ∫ e dt alone, and
 two layers grow as exp(2sT) with s their correlation (singular value). While the winner grows by a factor F, the loser
@@ -7,8 +7,8 @@ grows by F^(s₂/s₁), and stops where the winner has left nothing to learn. As
     loser ∝ (a₀²)^(1 − s₂/s₁),
 
 which tends to 0 for any s₂ < s₁, and slowly for nearly equal ones. Equal pathways share equally. Every mode has a race
-of its own. If one sense shows the broad levels of a hierarchy best, and another the fine ones, each level is learned
-through the sense that shows it best, from small random weights too.
+of its own. If the broad levels of a hierarchy are strongest in one sensory modality (“sense”) and the fine ones in
+another, each level is learned through the sense in which it is strongest, from small random weights too.
 
 The slides list three other advantages. They are exact laws in the same T, and they are not alike. *Fewer layers* take
 all: a rival of three layers stays where it started. *More paths through an edge* act as a stronger correlation: with k

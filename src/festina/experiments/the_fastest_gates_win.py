@@ -1,6 +1,6 @@
 """A ReLU network learns like the fastest gated linear network, and mixes gatings where two are equally fast.
 
-Exclusive or with a third input ±Δ that gives the answer away can be solved by two gatings: "linear" has one pathway for
+Exclusive or with a third input ±Δ that reveals the target can be solved by two gatings: "linear" has one pathway for
 each side of a plane, "XoR" one for each point. From its moments a pathway has
 
     linear: s = Δ/2, d = Δ²/2        XoR: s = √(2 + Δ²)/4, d = (2 + Δ²)/4        equal s at Δ = √(2/3)
@@ -216,14 +216,17 @@ def claims(result: Result) -> list[Claim]:
         ),
         paper("Weight in units for one point, 0 < Δ ≤ 1/2: smallest share", at_least(share[few].min(), 0.99)),
         paper(
-            "… and for Δ > √2, where a unit along one point is on for two: largest share",
+            "… and for Δ > √2, where a unit along one point is active on two: largest share",
             at_most(share[many].max(), 0.001),
         ),
         ours(
-            "A unit along the input of a point is on for it alone up to Δ = √2: gap",
+            "A unit with weights along one point is active on it alone up to Δ = √2: gap",
             at_most(abs(float(data.alone_until) - np.sqrt(2)), 1e-9),
         ),
-        ours("Half of the weight is in either kind of unit at Δ", between(half_of_weight, 0.85, 0.90)),
+        ours(
+            "The weight moves from one kind of unit to the other: Δ at which half is in either kind",
+            between(half_of_weight, 0.85, 0.90),
+        ),
     ]
     if margins[0] == 0:
         statements.append(

@@ -7,11 +7,11 @@ of them in the encoder, the distance H of the layer tends instead to
     H∞ = X^(1 − l/L) Y^(l/L).
 
 The two agree at l = L/2. So it is with the law that the theory conserves, a straight line of P/H against H with P the
-squared distance of the outputs: it holds half way up, and elsewhere P/H is a power (L − l)/l of H. The law of depth has
-no free number. It is exact for balanced chains. From random weights it is reached as they become small, with an error
-that falls as their square. In networks with biases, and for points that are not opposite, it tells well which layers
-keep the distances of the inputs and which have those of the targets, and no more: a network that also has to learn its
-mean output is not a balanced chain.
+squared distance of the outputs: it holds in the middle layer, and elsewhere P/H is a power (L − l)/l of H. The law of
+depth has no free number. It is exact for balanced chains. From random weights it is reached as they become small, with
+an error that falls as their square. In networks with biases, and for points that are not opposite, it tells well which
+layers keep the distances of the inputs and which have those of the targets, and no more: a network that also has to
+learn its mean output is not a balanced chain.
 
 **What does not reproduce.** The final distance of the theory does not hold for every layer. Measured as exponents of
 |dx| and |dy|, which the theory predicts to be 1 and 1, it fails everywhere but near the middle.
@@ -180,7 +180,7 @@ def claims(result: Result) -> list[Claim]:
         ),
         ours(f"… relative error at a scale of {SCALES[-1]:g}", at_most(float(error[-1]), 0.01)),
         paper(
-            "P/H against H is a straight line half way up: R² in the middle layer of a chain",
+            "P/H against H is a straight line in the middle layer of a chain: R²",
             at_least(float(straight[middle]), 0.999),
         ),
         paper(
@@ -193,7 +193,7 @@ def claims(result: Result) -> list[Claim]:
             at_most(_off(data, "linear", data.linear_law), 0.4),
         ),
         ours(
-            "… and are further from 1 and 1: by a factor",
+            "… and deviate more from 1 and 1, those of the theory: ratio of deviations",
             at_least(_off(data, "linear", 1.0) / _off(data, "linear", data.linear_law), 1.3),
         ),
         paper(

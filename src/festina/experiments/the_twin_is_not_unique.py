@@ -1,4 +1,5 @@
-"""Gates other than those of a ReLU network's twin learn faster than the twin, and faster than the ReLU network.
+"""Gated networks with gates other than those of a ReLU network's twin can learn faster than this twin, and faster than
+the ReLU network.
 
 The twin is a gated network with a common pathway and a pathway for every two contexts; it has nearly the loss of a ReLU
 network on items in contexts (see `context_dependent_processing`). Here the twin races other gatings of equally many
@@ -14,8 +15,8 @@ and the smallest; single points have nearly equal ones:
 
 Without a common pathway single points learn nothing for long and then everything at once, as the closed form of one
 mode for each point says, with nothing fitted. They are the first of all gatings to reach a hundredth. The source is
-right that taking inputs, outputs or (where all numbers are positive) samples away cannot raise the first singular
-value, but this decides the first mode only.
+right that removing inputs, outputs or (where all numbers are positive) samples cannot raise the first singular value,
+but this decides the first mode only.
 
 All gatings are trained as one layer of units with given gates, which is compiled once; from the same weights it is the
 same network as `nets.Gated`.
@@ -143,7 +144,7 @@ def run(
     )
     if thorough:
         pathways = {name: as_pathways(gatings[name], common, others) for name in (TWIN, "one context", POINTS)}
-        # The times of single pathways need no curve: it may end at once.
+        # Only the times of single pathways are needed, so the loss curve may end at once.
         table = race(task, pathways, scale=scale, lr=rate, until=rate, check=False)
         slowest = [float(table.pathway_time[table.of.values == name].max()) for name in pathways]
         data["predicted_epochs"] = ("foretold", np.array(slowest) / (RATE * SAMPLES))
@@ -234,16 +235,16 @@ def claims(result: Result) -> list[Claim]:
             at_most(float(data.floor.sel(candidate="items")), 1e-12),
         ),
         paper(
-            f"Taking an input or an output away never raises s₁: how often it does, of {TRIALS} random data sets",
+            f"Removing an input or an output never raises s₁: how often it does, of {TRIALS} random data sets",
             at_most(float(data.raised[:2].max()) * TRIALS, 0),
         ),
         paper(
-            "… nor does taking a sample away if all numbers are positive: how often it does",
+            "… nor does removing a sample if all numbers are positive: how often it does",
             at_most(float(data.raised[2]) * TRIALS, 0),
         ),
         ours("… but with both signs it does: share of cases", between(float(data.raised[3]), 0.25, 0.45)),
         ours(
-            "One unit can make all these gates but those of random samples: how many it cannot",
+            "A single unit can implement all these gates except those of random samples: number that it cannot",
             at_most(int(data.impossible), 0),
         ),
         ours(
@@ -261,13 +262,13 @@ def _claims_of_race(data: Dataset, when: dict[str, dict[float, float]]) -> list[
     trained_order = {f: sorted(names, key=lambda name: when[name][f]) for f in (0.1, 0.01)}
     return [
         Claim(
-            "`race` predicts who is first to 10 %: order as trained",
+            "`race` predicts the order in which gatings reach 10 %: order as trained",
             " < ".join(trained_order[0.1]),
             " < ".join(order),
             trained_order[0.1] == order,
         ),
         Claim(
-            "… but not to 1 %, which the weakest modes decide: order as trained",
+            "… but not the order at 1 %, which the weakest modes decide: order as trained",
             " < ".join(trained_order[0.01]),
             "not " + " < ".join(order),
             trained_order[0.01] != order,

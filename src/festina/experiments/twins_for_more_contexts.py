@@ -3,7 +3,7 @@ one.
 
 Items have a tree of features that all contexts share, and the same tree again in features of each of C = 3, 4 or 5
 contexts. Beside each ReLU network a gated network learns, its twin, with a common pathway and C others that are each on
-in all contexts but one. Moved by 20 to 30 epochs, the twin has the loss of the ReLU network to 4 % of the first loss.
+in all contexts but one. Shifted by 20 to 30 epochs, the twin has the loss of the ReLU network to 4 % of the first loss.
 Its outputs differ by some 4 % from 1000 epochs on, and by 20 % within the early drops of the loss, where the shift
 matters. The closed form `ContextRace` has this loss, too, from the weights of the twin and with nothing fitted.
 
@@ -12,9 +12,9 @@ others fall silent. These hidden/2 units are ahead of a common pathway of `width
 
     ln(hidden/(2 width)) / (2 s)        in time, with s the largest singular value of the task.
 
-With half of the ReLU units in the common pathway hardly a shift is left. Later in learning the twin is done before the
-ReLU network, the earlier the more contexts there are. The reason is not tested here; the pathways of the twin belong to
-their contexts from the start, and ReLU units do not.
+With half of the ReLU units in the common pathway hardly any shift is left. Later in training the twin finishes before
+the ReLU network, and the earlier the more contexts there are. The reason is not tested here; the pathways of the twin
+belong to their contexts from the start, and ReLU units do not.
 
 **What does not reproduce.** Hidden layers do not match to the end: distances between samples correlate by 0.99 early
 and by 0.92 to 0.94 at last, those of two ReLU networks by 0.99. The closed form of the figure had two starts set by
@@ -163,7 +163,7 @@ def claims(result: Result) -> list[Claim]:
     }
     statements = [
         paper(
-            f"Twins have the loss of ReLU: largest distance, moved by {comma_separated(twin.time_shift.values)} epochs",
+            f"Twins have ReLU's loss: largest distance, shifted by {comma_separated(twin.time_shift.values)} epochs",
             at_most(float(twin.raw_after_shift.max()), 0.06),
         ),
         paper(
@@ -171,7 +171,8 @@ def claims(result: Result) -> list[Claim]:
             at_most(float(twin.output_gap.sel(epoch=slice(EARLY, None)).mean("epoch").max()), 0.08),
         ),
         ours(
-            "… as has ContextRace from the twin's weights, nothing fitted: largest distance after a shift / the twin's",
+            "ContextRace from the twin's weights has this loss, too, with nothing fitted: largest distance "
+            "after a shift / that of the twin",
             at_most(float((race.raw_after_shift / twin.raw_after_shift).max()), 1.15),
         ),
         ours(
@@ -186,7 +187,7 @@ def claims(result: Result) -> list[Claim]:
         paper(
             f"… and to the end as well as those of two ReLU networks: largest correlation of {comma_separated(end)}",
             at_least(float(end.max()), float(data.seed_geometry.sel(epoch=LATE).min())),
-            fails="they part in the tail, where ReLU units come to split contexts by items",
+            fails="they part late in training, when ReLU units come to be on for some items of a context only",
         ),
         paper(
             "The closed form has the loss of ReLU if both of its starts are fitted: largest distance",
@@ -227,7 +228,7 @@ def claims(result: Result) -> list[Claim]:
     if len(data.contexts) > 1 and data.attrs["as_run"]:
         statements.append(
             ours(
-                "The more contexts, the earlier the twin is done: epochs to 1 % / those of ReLU "
+                "The more contexts, the earlier the twin finishes: epochs to 1 % / those of ReLU "
                 f"({comma_separated(ratios)}), largest change",
                 at_most(float(np.diff(ratios).max()), 0.0),
             )

@@ -1,4 +1,5 @@
-"""Two of many digits separate like two points alone in their time course, but not by the theory's two rates.
+"""Two digits among many separate with a time course like that of two points alone, but the theory's two rates do not
+describe it.
 
 A network learns handwritten digits, and the first zero and the first one among them are followed: their squared
 distance H in the middle layer, P in the output, and w = P − dy·Δy*. They start close, stay close for a while, and then
@@ -46,7 +47,7 @@ QUICK = dict(samples=1000, units=50, lr=0.02, batch=40, epochs=100, records=50)
 OUTPUTS = 10
 CURVES = ("distance", "output", "alignment")
 LOSSES = {6: 0.300, 11: 0.178, 20: 0.104, 25: 0.089}  # by epoch, in an independent run of the printed settings
-LONG = 100.0  # units of time, after which the shrinking of the distance is much of its curve
+LONG = 100.0  # units of time, beyond which the distance shrinks over much of its curve
 
 
 def run(
@@ -137,7 +138,7 @@ def claims(result: Result) -> list[Claim]:
             at_most(float((data.loss.isel(epoch=-1) / data.loss.isel(epoch=0)).max()), 0.35),
         ),
         ours(
-            f"{name}: the network knows digits that it has not seen: lowest accuracy",
+            f"{name}: the network generalises to unseen digits: lowest accuracy",
             at_least(float(data.accuracy.min()), 0.7),
         ),
         paper(

@@ -1,4 +1,5 @@
-"""ReLU units change their gates while they learn contexts; a gated network with a few constant gates is their average.
+"""ReLU units change their gates while they learn contexts; a gated network with a few constant gates describes their
+average.
 
 A ReLU network is a gated linear network whose gates, one per unit and sample, may change at any time. Replayed at every
 step they give the network itself, up to rounding, whatever the gates do. Reducing a ReLU network on items in contexts
@@ -11,8 +12,8 @@ items) most of the weight is for two contexts, in equal parts for the three pair
 therefore give loss and outputs within a few per cent; hidden activity is laid out alike at first, and differs in the
 end.
 
-**What does not reproduce.** “Gating constant from the start” and units that do not switch [jarvis2025, section 4]. The
-start of 10⁻⁷ of table 1 does not help: units switch as much.
+**What does not reproduce.** Unlike in [jarvis2025, section 4], gates are not “constant from the start”, and units do
+switch. The initial weights of 10⁻⁷ of table 1 do not help: units switch as much.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def _flips(trained: Trajectory, samples: int) -> Float[np.ndarray, "seed interva
 
 
 def _followed(trained: Trajectory, instants: Sequence[int], samples: int) -> Int8[np.ndarray, "shown unit sample"]:
-    """Gates of the units that are strongest in the end, sorted by what they are on for then."""
+    """Gates of the units that are strongest in the end, sorted by the contexts that they are then active on."""
     strongest = np.argsort(-trained["unit_size"][0, -1])[:STRONGEST]
     on = unpacked(trained["gates"][0][instants][:, strongest], samples)
     part = on[-1].reshape(len(strongest), CONTEXTS, ITEMS).mean(axis=-1)
@@ -180,7 +181,7 @@ def claims(result: Result) -> list[Claim]:
             at_least(float(at.kept_all_on), 0.5),
             fails="the units that have learned what is common turn to the contexts",
         ),
-        ours("In the end few units are on everywhere: share of the weight", at_most(float(share[0]), 0.05)),
+        ours("In the end few units are active on all samples: share of the weight", at_most(float(share[0]), 0.05)),
         ours(
             "… nearly all split a context by items: share of the weight", at_least(float(share.sel(kind=KINDS[3])), 0.9)
         ),
@@ -203,16 +204,16 @@ def claims(result: Result) -> list[Claim]:
         ),
         paper("… and so are the outputs in the end: relative gap", at_most(float(end.output_gap), 0.08)),
         paper(
-            "Hidden activity is laid out alike at epoch 1000: correlation of distances between samples",
+            "Hidden geometry is alike at epoch 1000: correlation of distances between samples",
             at_least(float(np.interp(1000, data.epoch, data.geometry)), 0.97),
         ),
         paper(
             "… and in the end: the same correlation",
             at_least(float(end.geometry), 0.95),
-            fails="units that split contexts lay items out otherwise; loss and outputs do not show it",
+            fails="units that split contexts change the hidden geometry; loss and outputs do not show it",
         ),
         ours(
-            f"From weights of sd {printed:.0e}, as printed, units switch, too: part of all-on weight that stays so",
+            f"From weights of sd {printed:.0e}, as printed, units switch, too: part of all-on weight that stays all-on",
             at_most(float(end.kept_all_on.sel(start=printed)), 0.1),
         ),
     ]
@@ -225,7 +226,7 @@ def figure(result: Result) -> Figure:
     run_as = data.start.values[0]
     colours = [COLOURS[0], COLOURS[1], COLOURS[2], "0.85", "0.6"]
     kinds.stackplot(data.epoch, mean.share.sel(start=run_as).T, colors=colours, labels=data.kind.values, lw=0)
-    kinds.set_title("what units are on for")
+    kinds.set_title("samples on which units are active")
     draw_votes(votes, mean)
     for axes in (kinds, votes):
         axes.set(xlabel=EPOCHS, ylabel="share of the weight", ylim=(0, 1), xlim=(0, float(data.epoch[-1])))

@@ -1,8 +1,9 @@
-"""A unit that sees an item and its context can make every gate without an exclusive or, not only gates by context.
+"""A unit that sees an item and its context can implement every gate that contains no exclusive or, not only gates by
+context.
 
-Inputs are the one-hot item beside the one-hot context, so a unit is on where wᵢ + v_c > 0. Any two items are then on in
-nested sets of contexts, and every nesting can be made: a gate is possible if and only if it has no exclusive or in any
-two items × two contexts. For n items in C contexts there are
+Inputs are the one-hot item beside the one-hot context, so a unit is on where wᵢ + v_c > 0. The sets of contexts in
+which two items switch it on are then nested, and every nesting can be realised: a gate is possible if and only if it
+contains no exclusive or in any two items × two contexts. For n items in C contexts there are
 
     Σ_m (m!)² S(n + 1, m + 1) S(C + 1, m + 1)        (S: Stirling numbers of the second kind; poly-Bernoulli numbers)
 

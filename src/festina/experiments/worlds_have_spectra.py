@@ -1,4 +1,5 @@
-"""Each kind of world has a spectrum of its own, and this spectrum says when a deep network learns what.
+"""Each kind of world has a spectrum of its own, and this spectrum determines when a deep network learns each of its
+levels.
 
 A world is a set of items, shown one-hot and known by the similarity of their features. There are four: clusters, a
 tree, a ring and a grid. Their eigenvalues and eigenvectors have formulas, which are checked here against the similarity

@@ -1,4 +1,4 @@
-"""Layers of gated nodes one behind the other: which of the edges between them some sample opens."""
+"""Consecutive layers of gated nodes: which edges between them are open for at least one sample."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ INPUTS, OUTPUTS = "inputs", "outputs"
 
 
 def open_edges(levels: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """The edges from the inputs through levels {node: its gates} to the outputs that are ever open, layer by layer.
+    """The edges, from the inputs through levels {node: its gates} to the outputs, that some sample opens.
 
-    A sample opens a path only if every layer has a node that is on for it, and then all such nodes lie on one: nodes
-    without an open edge are those that no path needs.
+    A sample opens a path only if every level has a node that is on for it; then each of these nodes lies on an open
+    path. A node without an open edge therefore lies on no path that any sample opens.
     """
     on = [{name: np.asarray(gates) != 0 for name, gates in level.items()} for level in levels]
     let_through = functools.reduce(np.logical_and, [np.any(list(level.values()), axis=0) for level in on])

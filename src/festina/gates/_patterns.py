@@ -11,7 +11,7 @@ from .recording import unpacked
 
 @dataclasses.dataclass(frozen=True)
 class Patterns:
-    """Different rows of bits: how many rows were equal to each, and what these weigh together."""
+    """The distinct rows of bits, with the number and the total weight of the rows that are equal to each."""
 
     on: np.ndarray  # (pattern, sample)
     counts: np.ndarray  # (pattern,)

@@ -83,7 +83,7 @@ def clustering(
 
 
 def _rows_of_weight(layer: Recording, learned: float) -> tuple[np.ndarray, np.ndarray]:
-    """Patterns of units that are on somewhere, once learning has begun, and their share of the layer at that time."""
+    """Patterns of units that are on for some sample, after learning has begun, weighted by their share of the layer."""
     has_begun = layer.after_start(learned)
     if not has_begun.any():
         times = len(layer.times)

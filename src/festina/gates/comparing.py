@@ -121,12 +121,12 @@ def times_to(times: np.ndarray, losses: np.ndarray, fraction: float) -> np.ndarr
 
 
 def largest_distance(losses: np.ndarray, others: np.ndarray) -> float:
-    """Of curves of the same seeds, in units of the others at the start; the largest over time, averaged over seeds."""
+    """The largest distance of losses over time, in units of the initial loss of `others`, averaged over seeds."""
     return float(_gaps(losses, others).max(axis=-1).mean())
 
 
 def mean_distance(losses: np.ndarray, others: np.ndarray) -> float:
-    """The same, averaged over time as well."""
+    """The mean distance of losses over time, in units of the initial loss of `others`, averaged over seeds."""
     return float(_gaps(losses, others).mean())
 
 
@@ -137,10 +137,10 @@ def _gaps(losses: np.ndarray, others: np.ndarray) -> np.ndarray:
 def shifted_distance(
     times: np.ndarray, losses: np.ndarray, others: np.ndarray, shifts: Iterable[Any] | None = None
 ) -> tuple[Any, float]:
-    """Which of some shifts of the first curves (…, time) brings them closest to the others, and the distance left.
+    """The shift in time that brings the first curves (…, time) closest to the others, and the remaining distance.
 
-    Between their times curves are straight. Without `shifts` it searches among the gaps in time between the mean
-    curves at all levels of the loss, where the best shift of falling curves must lie, and then between neighbours.
+    Curves are interpolated linearly. Without `shifts`, the delays between the mean curves at all levels of the loss are
+    tried, since the best shift of falling curves lies among them, and then values between neighbouring delays.
     """
 
     def left(shift: float) -> float:
@@ -156,7 +156,7 @@ def shifted_distance(
 
 
 def _gaps_in_time(times: np.ndarray, losses: np.ndarray, others: np.ndarray) -> list[float]:
-    """How much later the others come to each level of the loss than the first, in the mean over seeds; and 0."""
+    """The delays of `others` behind `losses` at every level of the loss, for curves averaged over seeds; and 0."""
     first, other = (np.atleast_2d(curves).mean(axis=0) for curves in (losses, others))
     reached = np.array([[time_to_fraction(times, curve, level) for curve in (first, other)] for level in LEVELS])
     reached = reached[np.isfinite(reached).all(axis=1)]

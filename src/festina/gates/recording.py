@@ -87,12 +87,12 @@ class Recording:
             )
 
     def after_start(self, share: float) -> np.ndarray:
-        """(seed, time): whether the loss has left its start, that of all-but-silent weights, by more than 1 − share."""
+        """(seed, time): whether the loss has fallen to at most `share` of `first_loss`, so that learning has begun."""
         return self.loss <= share * self.first_loss[:, None]
 
     @property
     def first_loss(self) -> np.ndarray:
-        """(seed,): the loss before training, or that of the first record if it is larger."""
+        """(seed,): the loss of zero outputs, or that of the first record if it is larger."""
         silent = 0.5 * np.mean(np.sum(np.asarray(self.task.y) ** 2, axis=1))
         return np.maximum(self.loss[:, 0], silent)
 
@@ -114,7 +114,7 @@ def _is_probed(trained: object) -> TypeGuard[Trajectory]:
 
 
 def _network(trained: Trajectory) -> Setup:
-    """The setup of a trained network; of a probe that could not see its rule, with another."""
+    """The setup of a trained network; if a probe could not see the training rule, the setup has another one."""
     facts = trained.provenance
     if "network" in facts:
         return from_spec(facts["network"])

@@ -2,8 +2,8 @@
 
 A unit of a ReLU network multiplies its input by 1 or by 0 (a leaky one by its slope), so that the network is, at any
 time, a gated linear network with a gate for every unit and sample [jarvis2025, definition 3.1]. Trained from the same
-start with these gates it has the same slopes, and stays the same network: this is true of every ReLU network, and says
-nothing yet about gates that stay as they are, or that many units share.
+initial weights with these gates it has the same gradients, and remains the same network: this is true of every ReLU
+network, and says nothing yet about gates that are constant in time, or shared by many units.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class _Twice(Init):
 
 
 def scheduled_twin(network: Recording, seed: int) -> Setup:
-    """A gated net of one seed's units, those of one history as one node, with recorded gates on a schedule."""
+    """A gated net of one seed's units: all units with the same history of gates form one node, which replays them."""
     if network.setup.net.bias:
         raise BadInput("a twin as a graph of a network with biases", "a network without", "train MLP(…, bias=False)")
     if whole(seed, "seed", least=0) >= len(network.seeds):

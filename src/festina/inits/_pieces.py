@@ -1,4 +1,4 @@
-"""What initial weights are made of: shapes of layers, random bases, and how two layers share a size."""
+"""Building blocks of initial weights: layer shapes, random bases, and how two layers share the size of a product."""
 
 from __future__ import annotations
 
@@ -164,7 +164,8 @@ def balanced_sizes(
 ) -> tuple[Float[Array, " hidden"], Float[Array, " hidden"]]:
     """Sizes (last, first) of all hidden directions of balanced layers; NaN where lam is impossible.
 
-    The directions that the map uses come first. Others are there for one sign of lam only.
+    The directions that the map uses come first. All others have the size √|lam| in the larger layer, which the shape
+    allows for one sign of lam only.
     """
     lam, count = jnp.asarray(lam), len(scale)
     last, first = shared_out(scale, lam)

@@ -1,9 +1,9 @@
-"""The contract of an initialisation: the law of the initial weights.
+"""The contract of an initialisation: the distribution of the initial weights.
 
 A new init is one file in this folder: a frozen `@noun` that derives from `Init`, and has `draw` and an `example`.
 
 - `draw(key, net, task)` gives one draw of the weights, in the structure of `net.shapes(task.d_in, task.d_out)`. It runs
-  inside `jax.vmap` over keys, and refuses nets for which the law makes no sense. `_pieces` has what draws are made of.
+  inside `jax.vmap` over keys, and refuses nets for which it is not defined. `_pieces` has building blocks for it.
 - `random` is False for an init that ignores the key, which is then None.
 - `sees_samples` is True for an init that needs more of a task than its second moments; all others get a task without
   its samples, so that their numbers may be traced.
@@ -25,7 +25,7 @@ from ..tasks.base import Task
 
 
 class Init(abc.ABC):
-    """The law of the initial weights."""
+    """The distribution of the initial weights."""
 
     random: ClassVar[bool] = True  # whether the draw depends on the key
     sees_samples: ClassVar[bool] = False  # whether it needs more of a task than its second moments

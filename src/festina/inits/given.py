@@ -1,4 +1,4 @@
-"""Weights that are given."""
+"""Initial weights given by the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two halves that cancel."""
+"""Hidden units in two halves whose outputs cancel at initialisation."""
 
 from __future__ import annotations
 

@@ -24,8 +24,9 @@ from .base import Init
 class Orthogonal(Init):
     """Every layer is `gain` times a random matrix with orthonormal rows or columns; biases zero.
 
-    With `determinant` "same" or "opposite" the map's determinant has the sign of the target's, or the other one:
-    balanced square layers cannot change it, so that with the other one they never learn everything.
+    With `determinant` "same" or "opposite" the determinant of the map has the same sign as that of the target, or the
+    opposite one. Balanced square layers cannot change this sign, so that with the opposite one they never learn the
+    whole target.
     """
 
     gain: Any = 1.0

@@ -24,7 +24,8 @@ ACTIVATIONS: dict[str, Callable[[Float[AnyArray, ...]], Float[AnyArray, ...]]] =
     "swish": jax.nn.swish,
     "gelu": functools.partial(jax.nn.gelu, approximate=False),  # h Φ(h); JAX's own is a tanh that is near it
 }
-OFF_SLOPE = {"relu": 0.0, "leaky_relu": 0.01}  # activations that only switch: their slope where a unit is off
+# The slope of a unit that is off, for the activations whose units only switch between on and off.
+OFF_SLOPE = {"relu": 0.0, "leaky_relu": 0.01}
 
 
 def checked_activation(name: object) -> None:

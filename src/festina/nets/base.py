@@ -10,10 +10,10 @@ and nothing else: it never looks at the type of a net, and never asks whether a 
 - A chain of layers: `is_chain`; `activation`, `bias`, `skip`; `off_slope` and `gates` if its units switch.
 - A net that draws random numbers while it is trained: `noisy`, `apply_in_training`.
 - A net that changes in time: `switch_times`, `at_time`.
-- A net that looks at more of a task than x and y: `lifted`, and `fits` for tasks that it cannot be trained on.
+- A net that uses more of a task than x and y: `lifted`, and `fits`, which refuses tasks that it cannot be trained on.
 - A net of gated paths: `has_paths`, `graph`, `paths`, `path_names`, `moments`, `closed_edges`, `draw`.
-- Parts of which each descends the error that others leave: `training`, `maps_by_rank`.
-- How it is best held while it is trained: `stacks`.
+- A net with ranks, each of which descends the error that lower ranks leave: `training`, `maps_by_rank`.
+- How its weights are best stored during training: `stacks`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Net(abc.ABC):
 
         @property
         def activation(self) -> str | None:
-            """The name of what hidden units apply to their input; None where no name says it all."""
+            """The name of the activation of hidden units; None if no single name describes it."""
             return None
 
         @property

@@ -21,7 +21,7 @@ Signal: TypeAlias = Float[AnyArray, "sample channel position"]
 
 @noun
 class Convolutional(Net):
-    """`units`, then `convolutions` along them, then a linear read-out; the activation follows all layers but it.
+    """A dense layer of `units`, `convolutions` along these, a linear read-out; an activation follows all but the last.
 
     The first convolution goes from 1 to `channels` channels, the last back to 1; each has `kernel` weights per channel,
     stride 1 and no padding, so that kernel − 1 positions are lost. The representation in a layer is that of all its

@@ -21,8 +21,8 @@ class MLP(Net):
 
     Weights are a tuple over layers: W, or (W, b) with `bias`. With `skip` the activity of the hidden layer before the
     last is added, h_n = act(W h_{n−1}) + h_{n−2}, n counted from 0. `dropout` is the probability with which, at every
-    step of training, each input of every layer is silenced, the others being scaled to the same mean; all that is
-    recorded comes from the whole network.
+    step of training, each input of every layer is set to zero, the others being scaled to keep the mean; observables
+    are always those of the network without dropout.
     """
 
     hidden: int | tuple[int, ...] = static(default=())  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -37,13 +37,13 @@ Values: TypeAlias = Shaped[AnyArray, "..."]  # of an observable at one time, of 
 
 @dataclasses.dataclass(frozen=True)
 class Occasion:
-    """What the parts of a view are made from: a setup, and what a training of it starts with."""
+    """What the parts of a view are computed from: a setup, and the state in which its training starts."""
 
-    setup: Setup  # of one task; of a sequence of tasks, one of its stages
+    setup: Setup  # a setup with one task; for a sequence of tasks, one of its stages
     points: Points | None = None  # the samples that are compared in pairs
-    tasks: tuple[Task, ...] = ()  # of the whole sequence, if the setup is a stage of one
-    weights: Weights = None  # with which this stage starts, with a leading seed axis
-    start: Weights = None  # before all training, with a leading seed axis
+    tasks: tuple[Task, ...] = ()  # all tasks of the sequence, if the setup is a stage of one
+    weights: Weights = None  # the weights at the start of this stage, with a leading seed axis
+    start: Weights = None  # the weights before any training, with a leading seed axis
 
     @functools.cached_property
     def lifted(self) -> Setup:

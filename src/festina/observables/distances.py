@@ -93,7 +93,7 @@ def _cosine_of_activity(activity: Activity) -> Float[np.ndarray, "layer pair"]:
 
 
 def _no_points(setup: Setup) -> str:
-    """Samples to compare, the same ones throughout, and layers to do so in."""
+    """Require samples to compare, the same ones throughout, and layers in which to compare them."""
     if setup.net.has_paths:
         return "a gated net is a graph of nodes, and has no layers to compare points in"
     return "the points of a sequence of tasks change" if isinstance(setup.task, TaskSequence) else no_samples(setup)

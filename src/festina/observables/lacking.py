@@ -11,7 +11,7 @@ def not_linear(setup: Setup) -> str:
 
 
 def no_linear_layers(setup: Setup) -> str:
-    """A linear net that has a hidden layer."""
+    """Require a linear net with a hidden layer."""
     return not_linear(setup) or ("" if setup.net.hidden else "the net has no hidden layer")
 
 
@@ -20,12 +20,12 @@ def no_samples(setup: Setup) -> str:
 
 
 def no_hidden_activity(setup: Setup) -> str:
-    """Samples, and a hidden layer in which they have an activity."""
+    """Require samples, and a hidden layer in which they have an activity."""
     return no_samples(setup) or ("" if setup.net.hidden else "the net has no hidden layer")
 
 
 def no_chain_of_layers(setup: Setup) -> str:
-    """Two or more layers of weights, one after the other."""
+    """Require a chain of two or more layers of weights."""
     net = setup.net
     if net.has_paths or net.skip:
         return f"a {'gated net' if net.has_paths else 'net with skips'} is no chain of layers"

@@ -1,4 +1,4 @@
-"""What layers make of samples, and what they tell apart."""
+"""Activity and outputs on samples, their similarity, and the representations of a linear network."""
 
 from __future__ import annotations
 

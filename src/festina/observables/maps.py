@@ -39,7 +39,7 @@ _LEVELS = Part("levels", lambda occasion: level_members(np.asarray(occasion.lift
 
 
 def _no_map(setup: Setup) -> str:
-    """A linear net, or one that is linear in gated inputs, as long as these stay the same."""
+    """Require a linear net, or a gated net whose gated inputs do not change during the run."""
     if not setup.net.has_paths:
         return not_linear(setup)
     starts = setup.task.starts[1:] if isinstance(setup.task, TaskSequence) else ()

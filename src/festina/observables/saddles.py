@@ -41,8 +41,8 @@ def saddles(task: Task, hidden: int | Net) -> Saddles:
     input variance of the mode. Exactly one value is a minimum and the others are strict saddles.
     The modes must diagonalise Σˣ. `hidden` may be a linear net with one hidden layer, such as `DeepLinear(32)`.
 
-    Deeper networks are another matter: with three layers or more zero is a saddle whose Hessian
-    vanishes, so no index can be counted there.
+    Deeper networks are not covered: with three or more layers, zero is a saddle at which the Hessian
+    vanishes, so that it has no index.
     """
     checks.instance(task, "task", Task, "build one with festina.tasks, or give setup.task of a Setup")
     if is_traced(task):
@@ -82,14 +82,15 @@ def saddles(task: Task, hidden: int | Net) -> Saddles:
 class Saddles:
     """The critical values of a two-layer linear network, by falling loss; see `saddles`.
 
-    Each is a manifold of weights with one function. Attributes, one entry per saddle:
-    `subsets`, tuples of the modes that are learned, 0 being the first of `task.modes()`; equal
-    losses are sorted by size, then by mode. `losses`. `indices`, the number of negative
-    eigenvalues of the Hessian, (hidden − |J|)(r − |J|) plus the number of pairs i in J, j not in J
-    with s_j²/λ_j > s_i²/λ_i, r being the number of modes. `family`, true where a mode in J and one
-    not in J have equal s²/λ: the subset is then one representative of a continuous family of
-    functions with this loss and this index, in which directions between u_i and u_j take the
-    place of u_i.
+    Each saddle is a manifold of weights that compute the same function. These attributes have one entry per saddle:
+
+    - `subsets`: the tuple J of modes that are learned, 0 being the first of `task.modes()`; saddles of equal loss are
+      sorted by size, then by mode;
+    - `losses`: the loss;
+    - `indices`: the number of negative eigenvalues of the Hessian, (hidden − |J|)(r − |J|) plus the number of pairs
+      i in J, j not in J with s_j²/λ_j > s_i²/λ_i, where r is the number of modes;
+    - `family`: true where a mode i in J and a mode j not in J have equal s²/λ: the subset then stands for a continuous
+      family of functions with this loss and this index, in which directions between u_i and u_j replace u_i.
 
     `modes` are those with s > 0, as far as `task.modes()` can tell them from 0 (1e-9 of the largest).
     """
@@ -140,9 +141,9 @@ class Saddles:
     def nested(self) -> Int[np.ndarray, " size"]:
         """Positions of {}, {0}, {0, 1}, …: modes in the order in which they are learned, by falling s.
 
-        A small start visits these and no others, until the units are used up. If the last of them is
-        not the minimum, units are fewer than modes, and some mode is given up later for one of
-        larger s²/λ. Modes of equal s are learned at once: saddles between them are passed by.
+        Training from small weights visits these saddles and no others, until all hidden units are used. If the last of
+        them is not the minimum, there are fewer units than modes, and some mode is later given up for one of larger
+        s²/λ. Modes of equal s are learned at the same time: training does not come near the saddles between them.
         """
         where = {subset: position for position, subset in enumerate(self.subsets)}
         return np.array([where[tuple(range(k))] for k in range(_most_learned(self.modes, self.hidden) + 1)])

@@ -30,7 +30,7 @@ def _gates_of_activity(activity: Activity) -> UInt8[np.ndarray, "unit byte"]:
 
 
 def _no_switches(setup: Setup) -> str:
-    """Samples, and units that do nothing but switch between on and off."""
+    """Require samples, and units that only switch between on and off, as ReLU and leaky ReLU units do."""
     net = setup.net
     if net.off_slope is None:
         if net.skip or net.noisy:

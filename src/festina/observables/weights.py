@@ -1,4 +1,4 @@
-"""How far weights, and the kernel that they make, are from the start, and how balanced the layers are."""
+"""The distances of weights and tangent kernel from their initial values, and the balance of neighbouring layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .loss import norm
 
 
 def _cov_x(occasion: Occasion) -> Float[AnyArray, "in in"]:
-    """Σˣ of the first task of a sequence: then a kernel does not change by a change of task alone."""
+    """Σˣ of the first task of a sequence, so that a mere change of task does not change the kernel."""
     return (occasion.tasks or (occasion.lifted.task,))[0].cov_x
 
 

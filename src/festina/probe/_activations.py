@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch.nn import Module  # pyright: ignore[reportMissingImports]
 
 NOT_HIDDEN = {"Softmax", "Softmin", "LogSoftmax", "Softmax2d", "MultiheadAttention"}
-SHIFTS = (1.0, -2.0, 3.0)  # of what a module is given: beyond the kinks and the linear part of activations
+SHIFTS = (1.0, -2.0, 3.0)  # shifts of a module's input, to reach beyond the kinks and the linear part of activations
 
 
 def is_recurrent(module: Module) -> bool:
@@ -29,8 +29,8 @@ def first_of(output: object) -> object:
 def is_activation(module: Module, args: tuple[object, ...], output: object) -> bool:
     """Whether a module is an activation by its class, or acts as one on what it was just given.
 
-    Libraries write activations of their own; what they share is that they have neither parts nor weights and change
-    every number by itself, and not in proportion.
+    Libraries define activations of their own. What these have in common is that they have no submodules and no
+    parameters, and act on every number separately and nonlinearly.
     """
     kinds = type(module).__mro__
     if any(kind.__module__ == "torch.nn.modules.activation" for kind in kinds):
@@ -48,7 +48,7 @@ def is_activation(module: Module, args: tuple[object, ...], output: object) -> b
 
 
 def _acts_by_itself(forward: Callable[[Tensor], Tensor], given: Tensor) -> bool:
-    """Whether every number that comes out depends on the one in its place alone, and on that not as a line does."""
+    """Whether every output number depends only on the input number in its place, and is not affine in it."""
     torch = library()
     try:
         here = forward(given.clone())

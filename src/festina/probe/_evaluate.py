@@ -84,7 +84,7 @@ def _open_to_view(model: Module) -> Module:
 
 
 def is_compiled(model: Module) -> bool:
-    """Whether torch.compile has been at the model or at a part of it."""
+    """Whether the model or a part of it has been compiled by torch.compile."""
     return any(hasattr(module, "_orig_mod") or module._compiled_call_impl for module in model.modules())
 
 

@@ -47,7 +47,7 @@ def structure(
     - `verdict`, the sign of their difference: +1 the pair separates, −1 it merges, 0 it stays, or is not known;
       except at the saddle it is the sign of Y − P, as H² − AH − B² = κX(P − Y), whatever the layer and the rates,
       and 0 where |Y − P| is at most 10⁻⁶ of the larger of the two, which is a difference of rounding;
-    - `regime`, |A|/B: well below 1 the final distance is that of the task, well above it that of the start;
+    - `regime`, |A|/B: well below 1 the task decides the final distance, well above 1 the initialisation does;
     - `depth_law`, X^(1−l/L) Y^(l/L), the final distance in a balanced chain, if `depth` is given.
 
     Args:

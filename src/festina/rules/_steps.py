@@ -1,4 +1,4 @@
-"""What rules that move in steps share: one step down a slope, and the order in which batches visit the samples."""
+"""Shared by rules that move in steps: one gradient step, and the order in which batches visit the samples."""
 
 from __future__ import annotations
 

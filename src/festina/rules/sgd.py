@@ -15,7 +15,7 @@ from .base import Discrete, Gradient, State
 class SGD(Discrete):
     """W ← W − lr ∂loss/∂W on `batch` samples; each pass visits the samples in a new order.
 
-    Samples that do not fill a last batch wait for a later pass.
+    Samples that are left at the end of a pass, too few for a batch, are not used in that pass.
     """
 
     lr: Any

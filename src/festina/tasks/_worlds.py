@@ -1,4 +1,4 @@
-"""Worlds: items shown one-hot, known by their similarity C = YᵀY/N, whose eigenvalues η and vectors have a formula.
+"""Tasks of items shown one-hot, defined by their similarity C = YᵀY/N with known eigenvalues η and eigenvectors.
 
 Features are scaled by 1/√N, so that the similarity does not depend on their number N. With infinitely
 many features y is the square root of C, and Σʸˣ has singular values √η/P for P items, with the eigenvectors of C

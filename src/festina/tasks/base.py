@@ -9,7 +9,7 @@ it to JSON as its arguments, all of which are plain numbers and texts with defau
 - `stated_spectrum` are the singular values of Σʸˣ and `stated_vectors` its right singular vectors, where a formula
   gives them.
 - `items`, `inputs` and `features` name the samples, the columns of x and those of y.
-- `labels` say what each sample is a case of; gates may read them, networks do not.
+- `labels` describe each sample, for example by its context; gates may read them, networks do not.
 
 Whoever trains or solves asks for `d_in`, `d_out`, `samples`, `modes()`, `spectrum()`, `vectors()`, `target()`,
 `floor()` and `moments_only()`.
@@ -39,8 +39,9 @@ class Task:
     """What is to be learned: samples if there are any, exact second moments, names for the axes.
 
     Build one with `festina.tasks`. `power` is ⟨‖y‖²⟩; without it losses are counted from the
-    lowest loss that a linear map can reach. `labels` say what each sample is a case of, as {name: one number per
-    sample}: the context or the item that it shows, the sign of its target. They are no inputs; gates may read them.
+    lowest loss that a linear map can reach. `labels` describe the samples, as {name: one number per sample}: for
+    example the context or the item that a sample shows, or the sign of its target. They are not inputs, but gates may
+    read them.
     """
 
     cov_yx: Matrix

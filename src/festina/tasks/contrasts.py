@@ -33,8 +33,8 @@ BITS_REVERSED = [0, 4, 2, 6, 1, 5, 3, 7]
 def contrasts(variant: str = "tree") -> Task:
     """Eight items with one feature for each contrast of their tree.
 
-    Variants: "tree"; "colour" groups the items in another way; "reversed" has all signs, "revised" the sign of the
-    last feature, the other way round.
+    The variants are "tree"; "colour", which groups the items in another way; "reversed", which flips the sign of every
+    feature; and "revised", which flips the sign of the last feature only.
     """
     choice(variant, "variant", VARIANTS)
     splits = [np.kron(np.eye(2**level), np.repeat([[1.0], [-1.0]], 4 // 2**level, axis=0)) for level in range(3)]

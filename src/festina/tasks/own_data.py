@@ -30,8 +30,8 @@ def from_arrays(
 ) -> Task:
     """A task from samples: rows of `x` (sample, d_in) and of `y` (sample, d_out).
 
-    `items` name the samples, `inputs` the columns of x, `features` the columns of y. `labels` say what each sample
-    is a case of, with one number per sample and label, such as {"context": [0, 0, 1, 1]}.
+    `items` name the samples, `inputs` the columns of x, `features` the columns of y. `labels` describe the samples by
+    one number per sample and label, such as {"context": [0, 0, 1, 1]}.
     """
     rows, targets = real_array(x, "x", ndim=2), real_array(y, "y", ndim=2)
     if rows.shape[0] != targets.shape[0]:

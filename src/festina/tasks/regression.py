@@ -1,4 +1,4 @@
-"""Random regression: outputs that have nothing to do with the inputs, to be learned by heart."""
+"""Random regression: outputs that are independent of the inputs, so that they can only be memorised."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def _eigen(
 def _diffused(
     branching: tuple[int, ...], flip: float, rng: np.random.Generator, number: int
 ) -> Float[np.ndarray, "leaf feature"]:
-    """Features that went down the tree."""
+    """Features drawn at the root and passed down the tree to the leaves."""
     signs = rng.choice([-1.0, 1.0], size=(1, number))
     for children in branching:
         signs = np.repeat(signs, children, axis=0)

@@ -1,4 +1,4 @@
-"""The same task with white inputs: all input directions vary by 1, apart from each other."""
+"""The same task with white inputs, whose second moments are the identity."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ RTOL = 1e-8
 
 
 def difference(theory: Theory, setup: Setup, seed: int, lr: float = 0.0) -> float:
-    """The largest difference between answer and flow, relative to the largest answer; that of the loss likewise.
+    """The largest difference between prediction and flow, relative to the largest prediction; the loss likewise.
 
-    With `lr` it is the flow that steps of this length follow to first order, dW/dt = −∇L − (lr/2) H∇L.
+    With `lr`, the flow is the one that steps of this length follow to first order, dW/dt = −∇L − (lr/2) H∇L.
     """
     weights = setup.weights(seed)
     last = float(np.max(setup.times))

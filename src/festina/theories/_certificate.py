@@ -1,20 +1,20 @@
-"""How wrong a theory is on a setup: what it misses of gradient flow at every time, grown along the theory's path.
+"""The error of a theory on a setup: its deviation from gradient flow at every time, propagated along its path.
 
 A theory with the weights W(t) misses the start by δ₀ = W_start − W(0), and the flow at later times by the residual
 r = −∇L(W) − dW/dt. To first order the flow is at W + δ, with
 
     dδ/dt = −H(W) δ + r,      H the Hessian of the loss,
 
-so that a defect that is small at the start is judged by what it has become: next to a saddle it grows like
-e^(rate × time). Whatever a theory assumes (aligned layers, balance, white inputs, a frozen kernel), its failure is in
-δ₀ or r. The rounding of the start is added to δ₀: float64 cannot resolve less.
+so that a small initial defect is judged by the size to which it grows: next to a saddle it grows like
+e^(rate × time). Whatever a theory assumes (aligned layers, balance, white inputs, a frozen kernel), a violation of it
+enters δ₀ or r. The rounding of the initial weights is added to δ₀, since float64 cannot resolve less.
 
-The error is the largest difference between what the theory answers, a map or outputs, and what W + δ gives, relative
-to the largest answer; that of the loss, relative to the largest loss; and of theories that know the layers, the largest
-δ of a layer relative to that layer. `_theory_path` evaluates W on a grid of times, and `_stiff` carries δ from one to
-the next. Factors of growth are right to some per cent, which is enough for the size of an error.
+The stated error is the largest of three: the difference between the predicted map (or outputs) and that of W + δ,
+relative to the largest prediction; the same for the loss; and, for theories that know the layers, the δ of a layer
+relative to that layer. `_theory_path` evaluates W on a grid of times, and `_stiff` propagates δ from one time to the
+next. Growth factors are right to a few per cent, which is enough for the size of an error.
 
-`_growth_bound` is cheaper where no δ need be followed.
+`_growth_bound` is a cheaper bound, for cases in which δ need not be followed.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def rounding(theory: Theory, setup: Setup, seed: int) -> FollowedError:
 
 
 def steps(theory: Theory, setup: Setup, seed: int, *, carried: Vector | None = None) -> FollowedError:
-    """What steps of finite length add, to first order: gradient descent follows dW/dt = −∇L − (lr/2) H∇L.
+    """The error that finite steps add, to first order: gradient descent follows dW/dt = −∇L − (lr/2) H∇L.
 
-    `carried` is what they have added in earlier tasks.
+    `carried` is the error of the initial weights that finite steps have left in earlier tasks.
     """
     return _remembered("steps", _of_steps, theory, setup, seed, carried)
 

@@ -17,12 +17,12 @@ from .._foundation.arrays import AnyArray, Numbers
 
 
 class ItemMode(NamedTuple):
-    """What an item mode is to each pathway: singular values of the common one and of a subset, and input variances."""
+    """An item mode as each pathway sees it: singular values for the common pathway and a subset; input variances."""
 
     common: Numbers  # s_c
     common_variance: Numbers  # d_c
     raw: Numbers  # s_raw, of a subset on the whole target
-    residual: Numbers  # S_m, of a subset on what the common pathway leaves
+    residual: Numbers  # S_m, of a subset on the residual of the common pathway
     variance: Numbers  # D_m
 
 
@@ -68,5 +68,5 @@ def arrival(mode: ItemMode, common_start: Numbers) -> Float[AnyArray, "*shape"]:
 
 
 def growth_until_arrival(mode: ItemMode, common_start: Numbers) -> Float[AnyArray, "*shape"]:
-    """e^((s_raw − S_m) t_c): how much larger weights are after t_c than if they had always grown on the rest."""
+    """e^((s_raw − S_m) t_c): how much larger weights are after t_c than if they had always grown on the residual."""
     return jnp.exp((mode.raw - mode.residual) * arrival(mode, common_start))

@@ -23,7 +23,7 @@ from ._context_pathways import ContextPathways
 
 @noun
 class ContextConstants:
-    """Modes of the common pathway, then those of the subsets: how fast, from where, towards what; and the vectors."""
+    """Modes of the common pathway, then those of the subsets: rates, effective starts, targets and vectors."""
 
     common: Modes
     lefts: Float[AnyArray, "subset out item_mode"]
@@ -69,7 +69,7 @@ def maps(constants: ContextConstants, strengths: Float[AnyArray, "time mode"]) -
 def directions(
     pathways: ContextPathways,
 ) -> tuple[Float[np.ndarray, "subset block"], Float[np.ndarray, "subset block"], Float[np.ndarray, "subset block"]]:
-    """Over blocks of features, for every subset: the whole target û, the rest, and n̂ across û in their plane."""
+    """For every subset, unit vectors over feature blocks: whole target û, residual, and n̂ ⊥ û in the plane of both."""
     on, rare = pathways.members, pathways.size / pathways.contexts
     raw = np.concatenate([np.full((len(on), 1), pathways.size), on], axis=1)
     raw = raw / math.sqrt(pathways.size * (pathways.size + 1))

@@ -1,7 +1,7 @@
 """Where the race of subsets starts: effective starts of all modes, and what errors they leave.
 
 The common pathway starts as in `small_random_modes`. A subset grows on the whole target until the common pathway has
-learned, and on the rest from then on: its effective start on the rest is the head start B₀ of `context_race`.
+learned, and on the residual from then on: its effective start on the residual is the head start B₀ of `context_race`.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def spread_of_starts(constants: ContextConstants) -> float:
 def expected_error(pathways: ContextPathways, scale: float, constants: ContextConstants) -> float:
     """The error of the directions of subsets: (start/target)^((1−R)/2), or the power 1 − γ if that is larger.
 
-    γ is how far subsets come with the modes of mean and contexts. They grow on the mean until the common pathway has
-    learned it, then on the rest until it has learned contexts.
+    The exponent γ measures how much the subsets grow along the modes of the mean and of the contexts: on the mean until
+    the common pathway has learned it, then on the residual until it has learned the contexts.
     """
     shape = {"items": pathways.items, "contexts": pathways.contexts, "size": pathways.size}
     mode, mean = item_mode(1.0, **shape), item_mode(math.sqrt(2 * pathways.items - 1), **shape)

@@ -16,7 +16,7 @@ MOST_PATHS = 500  # the couplings of more paths are too many numbers; PathDynami
 
 
 def start_weights(setup: Setup, seed: Seed) -> Weights:
-    """The weights at the start, with slopes in the numbers of the init.
+    """The initial weights, differentiable with respect to the parameters of the init.
 
     A gated net is lifted on a concrete task, and `Setup.weights` hands a traced init a traced task. Where the numbers
     of the init alone are traced, it draws here from the concrete task and net.

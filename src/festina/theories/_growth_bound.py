@@ -55,7 +55,7 @@ def growth_bound(theory: Theory, setup: Setup, seed: int, measured: Sequence[Ass
 
 
 def _share_of_loss(setup: Setup, weights: Weights) -> float:
-    """By what factor an error of the loss may be larger than one of the map: the nearer to the target, the more."""
+    """The factor by which a relative error of the loss may exceed that of the map: larger near the target."""
     landscape = Landscape.of(setup, weights)
     start = in_double(lambda net, weights: net.map(weights))(landscape.net, tuple(weights))
     *_, loss = landscape.sizes(start)
@@ -69,7 +69,7 @@ def _bound(defect: float, size: float, answer: float, exponent: float) -> float:
 
 
 def _at_first(setup: Setup, weights: Layers) -> tuple[float, float] | None:
-    """u for all times from the loss of the start, and the size of the first map; of two layers in a chain."""
+    """A bound u for all times from the initial loss, and the norm of the initial map; for chains of two layers only."""
     if not setup.net.is_linear_chain or len(weights) != 2:
         return None
     start, cov_x = weights[1] @ weights[0], np.asarray(setup.task.cov_x)

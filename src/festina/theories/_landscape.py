@@ -1,4 +1,4 @@
-"""The loss of a net on a task as a function of its weights: at any point −∇L, the products −Hδ, and what δ changes.
+"""The loss of a net on a task as a function of its weights: −∇L, Hessian products −Hδ, and the effect of δ on outputs.
 
 Gradient flow moves the weights along −∇L, and a small error δ of the weights by −Hδ, with the Hessian H of the loss;
 the change of the answer of the net, its map or its outputs, is the derivative of the answer along δ. Weights and errors
@@ -25,7 +25,7 @@ from .._setup.setup import Setup
 from ..nets.base import Net
 from ._stiff import Rates, Vector, extreme_rates
 
-LEARNED = 1e-6  # of the loss of a network that is silent
+LEARNED = 1e-6  # errors of the loss are relative to at least this share of the loss of zero outputs
 
 Evidence: TypeAlias = loss.Moments | loss.Samples
 Answer: TypeAlias = Float[np.ndarray, "*time row column"]  # maps, or outputs on all samples
@@ -33,7 +33,7 @@ Matrix: TypeAlias = Float[np.ndarray, "_ _"]
 
 
 class Landscape:
-    """The loss of a net, given what it is computed from, as a function of all its weights in a row."""
+    """The loss of a net, for given samples or second moments, as a function of all its weights as one vector."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Landscape:
         return (ChainPoint if self.is_chain else NetPoint)(self, flat)
 
     def lengths(self, answer: Answer) -> Float[np.ndarray, " part *time"]:
-        """Lengths of maps or outputs: as matrices, and of a map also by what it does to inputs."""
+        """Norms of maps or outputs: the Frobenius norm, and for a map also the root mean square of its outputs."""
         size = np.sqrt(np.sum(answer**2, axis=(-1, -2)))
         if not isinstance(self.evidence, loss.Moments):
             return np.stack([size])
@@ -101,11 +101,11 @@ class Landscape:
         return float(self.loss(np.zeros_like(answer)))
 
     def sizes(self, answer: Answer) -> list[Numbers]:
-        """What errors of an answer are relative to: its lengths, and its loss until it has been learned."""
+        """The scales that errors of a prediction are relative to: its norms, and its loss, bounded from below."""
         return [*self.lengths(answer), np.maximum(self.loss(answer), LEARNED * self.silent_loss)]
 
     def changes(self, answer: Answer, missed: Answer) -> list[Numbers]:
-        """How much lengths and loss change if `missed` is added to the answer."""
+        """The norms of `missed`, and the change of the loss if `missed` is added to the prediction."""
         return [*self.lengths(missed), np.abs(self.loss(answer + missed) - self.loss(answer))]
 
     def _power(self, matrix: Answer) -> Numbers:

@@ -21,7 +21,7 @@ from .base import Readout, Seed
 
 @noun
 class LinearConstants:
-    """The modes of a task as a start sees them, the layers at the start, and what the loss is computed from."""
+    """The modes of a task, fitted to the initial weights; the initial layers; and what the loss is computed from."""
 
     modes: Modes
     weights: Layers
@@ -85,8 +85,8 @@ def growth_along_modes(
 ) -> Float[AnyArray, " time"]:
     """A bound on the eigenvalues of −H, the rates at which errors grow: (D − 1) |W|^(D−2) |Σʸˣ − MΣˣ|.
 
-    It holds for two layers, and for more if they are balanced. Of deeper chains |W| is bounded by the modes at that
-    time and by the layers of the start: what is beside the modes stays.
+    It holds for two layers, and for more if they are balanced. In deeper chains |W| is bounded by the strengths of the
+    modes at that time and by the initial layers, since the part of the layers outside the modes does not change.
     """
     depth = len(weights)
     error = jnp.max(jnp.abs(modes.singular_values - modes.variances * strengths), axis=-1)

@@ -38,7 +38,7 @@ def two_layer_assumptions(setup: Setup) -> tuple[Assumption, ...]:
 
 
 def linear_assumptions(setup: Setup, modes: Modes, fastest_rate: Callable[[], float]) -> tuple[Assumption, ...]:
-    """What every theory of modes needs besides the chain: a smooth rule, and inputs that share the modes."""
+    """The assumptions of theories of modes besides the chain: small full-batch steps, and inputs sharing the modes."""
     shared = Assumption.at_most(
         "shared modes",
         "Σˣ is diagonal in the right singular vectors of Σʸˣ",

@@ -1,4 +1,4 @@
-"""What a user must know although every assumption holds: modes that are never learned, or taken as nothing."""
+"""Remarks that a user needs although every assumption holds: modes that are never learned, or whose s counts as 0."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cut_off(values: Float[AnyArray, " mode"]) -> tuple[str, ...]:
 
 
 def lost_from_the_start(setup: Setup, seed: int) -> tuple[str, ...]:
-    """Remarks on modes of an aligned chain that start where nothing grows; a single layer has no such start."""
+    """Remarks on modes of an aligned chain that start at a saddle and never grow; a single layer has no saddle."""
     modes = setup.modes(seed)
     layer_strengths = chain_bases(modes, setup.weights(seed)).strengths
     if len(layer_strengths) == 1:

@@ -25,7 +25,7 @@ ALIKE = 100.0  # an error of at most this many times that of rounding comes from
 
 
 class Carried(NamedTuple):
-    """Errors of the first weights that earlier tasks have left: of theories, and of steps of finite length."""
+    """Errors of the initial weights that earlier tasks have left: those of theories, and those of finite steps."""
 
     error: Vector | None = None
     steps: Vector | None = None
@@ -56,7 +56,7 @@ def stated_error(
         return StatedError(value, plain)
     followed, alone = certificate(theory, setup, seed, carried=carried), rounding(theory, setup, seed)
     lost = followed.lost_at(bound)
-    # Both grow alike; how many times one is the other is seen where they are still small.
+    # Both errors grow at the same rate; their ratio is read off where both are still small.
     if lost is None or lost >= len(alone.errors) or followed.errors[lost] > ALIKE * alone.errors[lost]:
         return StatedError(value, plain)
     by_rounding = Assumption.that(

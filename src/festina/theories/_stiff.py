@@ -65,7 +65,7 @@ def advanced(
 ) -> Vector:
     """δ after `duration`; infinite if it has grown beyond all bounds.
 
-    `source` is r in the middle of the duration; at other times r is e^(tilt × time from there) as large.
+    `source` is r in the middle of the duration; at other times r is this times e^(tilt × time since the middle).
     """
     decay, growth = rates.decay, rates.growth_over(duration)
     count = max(1, math.ceil(growth * duration / GROWN))

@@ -1,12 +1,13 @@
-"""The path that a theory takes through the landscape of a setup, and errors of the weights that are followed along it.
+"""The path of a theory through weight space on a setup, and errors of the weights propagated along this path.
 
 A theory with weights W(t) predicts a path through the space of all weights. It is evaluated on a grid of times that is
 refined where the weights move: half of the times are where the first grid had them, half are spread evenly along the
 path, since modes are learned one after another. An error δ of the weights is carried from one time to the next by the
 linear equation dδ/dt = −Hδ + r, where H is the Hessian of the loss at W(t) and r whatever adds to the error.
 
-A theory may know its layers up to a rotation of the hidden units, its frame, which turns in time against that of the
-flow. Errors are followed in the frame of the theory: a rotation takes the start into it, and r contains its turning.
+A theory may know its layers only up to a rotation of the hidden units, its frame, which may rotate in time relative to
+that of gradient flow. Errors are followed in the frame of the theory: the initial weights are rotated into it, and r
+includes its rotation.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class PathPoint:
 class FollowedError:
     """An error of the weights that has been followed along a path.
 
-    `errors` are what it makes of the answer at `times`, relative; `end` is δ at the last of them.
+    `errors` are the resulting relative errors of the prediction at `times`; `end` is δ at the last of them.
     """
 
     times: NumpyTimes
@@ -202,7 +203,7 @@ class TheoryPath:
                 yield PathPoint(flat[k], speed[k], None if turning is None else turning[k], answers[k])
 
     def follow(self, delta: Vector, source: Source, *, whole: bool = False) -> FollowedError:
-        """`delta` followed along the path, with `source` added; `whole` also counts what W itself answers wrong."""
+        """Follow `delta` along the path, with `source` added; `whole` also counts the error of the prediction at W."""
         wrong, right, rates, times = [], [], Rates(), []
         scale = np.zeros(0)
         for k, at in enumerate(self.points()):
@@ -229,7 +230,7 @@ class TheoryPath:
     def _answer_change(
         self, point: ChainPoint | NetPoint, at: PathPoint, delta: Vector
     ) -> Float[np.ndarray, "row column"]:
-        """What δ does to the answer: to first order, unless the theory is a limit, where δ may be as large as W."""
+        """The change of the prediction by δ: to first order, unless the theory is a limit, where δ may be large."""
         if not isinstance(self.theory, Limit):
             return point.answer_change(delta)
         return self.landscape.at(at.weights + delta).answer - point.answer

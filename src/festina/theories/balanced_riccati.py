@@ -1,4 +1,4 @@
-"""The whole of a λ-balanced two-layer linear network on white inputs, in closed form, for every shape.
+"""The full dynamics of a λ-balanced two-layer linear network on white inputs, in closed form, for every shape.
 
 If W₂ᵀW₂ − W₁W₁ᵀ = λI and Σˣ = κI, then Q = (W₁ᵀ; W₂) obeys a Riccati equation, dQ/dt = F Q − ½ QQᵀQ, where F has
 the blocks −λ/2, Σᵀ; Σ, λ/2 (κ = 1), and [saxe_slides, eqs. 13-15] [domine2025, theorem 4.3] [braun2022, theorem 3.1]
@@ -9,10 +9,10 @@ Its blocks are the representations W₁ᵀW₁ and W₂W₂ᵀ and the map W₂W
 be rich or lazy, large |λ| is lazy or delayed: see `experiments`. `festina._formulas.balanced_flow` says how the
 solution is evaluated.
 
-It ends at QQᵀ = Σ 2Λ o oᵀ, summed over the eigenvectors o of F with Λ > 0 that the start can reach. A start
-that lacks a direction (a square net with λ = 0 whose determinant has the wrong sign; the reversal of a learned
-task) stays at a saddle for ever. Training leaves it all the same, by the error of its steps or by rounding, at a
-time that says something about them and nothing about the flow.
+The flow ends at QQᵀ = Σ 2Λ o oᵀ, summed over the eigenvectors o of F with Λ > 0 that the initial weights can reach. An
+initialisation that lacks a direction (a square net with λ = 0 whose determinant has the wrong sign; the reversal of a
+learned task) ends at a saddle and stays there. Actual training leaves the saddle all the same, by the error of its
+steps or by rounding, at a time that depends on these errors and not on the flow.
 
 Symbols: Σ = Σʸˣ/κ; s, its singular values; Λ = ±√(s² + λ²/4), ±λ/2, the eigenvalues of F, and o its eigenvectors; λ,
 the balance (`lam` in the code): positive if the read-out is the larger layer; κ, input variance; Q, both layers.
@@ -87,7 +87,7 @@ def _loss(constants: RiccatiConstants, states: States) -> Float[AnyArray, " time
 
 
 def _missing(constants: RiccatiConstants, states: States) -> Float[AnyArray, "time out in"]:
-    """Target minus map in the singular vectors of the target, where that is diagonal: two products less."""
+    """Target minus map in the basis of the target's singular vectors, where the target is diagonal."""
     first, last = balanced_flow.factors(constants.flow, states)
     reached = jnp.swapaxes(last, -1, -2) @ first
     values = constants.flow.singular_values
@@ -238,7 +238,7 @@ def family(
     count, along = whole(seeds, "seeds"), checks.truth(aligned, "aligned")
     width, moments = whole(hidden, "hidden"), task.moments_only()
     net, batch = DeepLinear(width), 256 if width <= balanced_flow.NARROW else None
-    for extreme in (lams.min(), lams.max()):  # what one member cannot be, the family cannot
+    for extreme in (lams.min(), lams.max()):  # the family is refused if one of its extreme members is
         start = Balanced(float(extreme), float(scales[0]), along)
         setup = Setup(moments, net, start, times=cast(Any, times))  # which checks them
         failed = [a for a in BalancedRiccati().assumptions(setup, 0) if not a.holds]

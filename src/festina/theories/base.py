@@ -16,7 +16,7 @@ types of its constants and of its state, and gives, in this order:
   the next task starts from them;
 - `path(constants, states)`: weights of the whole network in these states, if its error is to be measured along others
   than `weights`. `theories._certificate` says how; a theory that has neither is compared with integrated gradient flow;
-- `approach`: the knob that makes training agree with the theory, and the order of the error;
+- `approach`: the parameter (knob) in whose limit training agrees with the theory, and the order of the error in it;
 - `remarks(setup, seed)`: what a user must know although every assumption holds;
 - `fitting`, if it has numbers that can be fitted to a recorded network: a `Fitting`, which `theories._fitting.base`
   describes. `festina.fit` then takes the theory.
@@ -99,7 +99,7 @@ class Assumption:
 
     @classmethod
     def that(cls, name: str, statement: str, holds: bool, measured: str, needed: str) -> Assumption:
-        """Holds by kind, not by number."""
+        """An assumption that holds or fails by a property of the setup, not by a bound on a number."""
         return cls(name, statement, measured, needed, checks.truth(holds, "holds"))
 
     def __str__(self) -> str:

@@ -1,44 +1,49 @@
-"""Pathways for subsets of contexts race behind a common one: who wins is settled before the common one has learned.
+"""Pathways for subsets of contexts compete beside a common pathway; the winner is decided before that one has learned.
 
 n items in C contexts, every context with the same tree of features (`tasks.contextual`, blocks "hierarchy"), N = nC. A
-common pathway sees everything; each of the C-choose-m others is on in m contexts and sees the items alone. All have two
-layers and start small. With σ² an eigenvalue of the tree HᵀH below the largest, v the item mode and u = Hv/σ, pathways
-see it as
+common pathway sees all inputs; each of the C-choose-m others is on in m contexts and sees the items alone. All have two
+layers and small initial weights. For an eigenvalue σ² of HᵀH (H is the tree) below the largest, with the item mode v
+and u = Hv/σ, the pathways have the singular values and input variances
 
     common     s_c = σ√(C(C+1))/N,    variance d_c = C/N
-    subset     s_raw = σ√(m(m+1))/N on the target,   S_m = σ√(m(C−m)/C)/N on what the common one leaves,   D_m = m/N
+    subset     s_raw = σ√(m(m+1))/N on the target,   S_m = σ√(m(C−m)/C)/N on the residual,   D_m = m/N
 
-The common pathway learns its modes by [jarvis2025, eq. 7], the item mode at t_c = ln(s_c/(d_c a_c) − 1)/(2s_c). The
-subsets then share the rest: with a common start B₀ all have the strength [jarvis2025, appendix G]
+where the residual is what the common pathway, once it has learned, leaves of the target. The common pathway learns its
+modes by [jarvis2025, eq. 7], the item mode at t_c = ln(s_c/(d_c a_c) − 1)/(2s_c). The subsets then learn the residual
+together: from equal starts B₀ all have the same strength B [jarvis2025, appendix G]
 
     dB/dt = 2B(S_m − f_m D_m B),      B(t) = B∞ / (1 − (1 − B∞/B₀) e^(−2 S_m t)),      B∞ = S_m/(f_m D_m)
 
-f_m is the sum over subsets of the overlap of outputs times that of inputs (`gate_overlap`). Until t_c they have grown
-on the whole target, and while the common pathway learns, the direction in which they grow turns. Hence [derived]
+f_m is the sum over subsets of the overlap of outputs times that of inputs (`gate_overlap`). Until t_c the subsets grow
+on the whole target, and while the common pathway learns, the direction in which they grow rotates to that of the
+residual. Hence [derived]
 
     B₀ = a K² exp[2(s_raw − S_m) t_c],     K = cos²(θ/2) [Γ(1+R/2) Γ(1+r/2) / (Γ(1+(R+r+q)/4) Γ(1+(R+r−q)/4))]²
 
 with R = s_raw/s_c, r = S_m/s_c, q² = R² − r², cos θ = r/R. Here a and a_c are effective starts ¼|P⊥(W₁v + W₂ᵀû)|² as
-in `small_random_modes`, û along the whole target. K is exact as the start goes to 0: with x = W₁v and (y₁, y₂) = W₂ᵀ
-along the rest and along what the common pathway takes, φ = 1/(1 + e^(−2s_c(t−t_c))) learned,
+in `small_random_modes`, û along the whole target. K is exact in the limit of small initial weights: with x = W₁v, with
+y₁ and y₂ the components of W₂ᵀ along the residual and along the part of the target that the common pathway takes, and
+with the share φ = 1/(1 + e^(−2s_c(t−t_c))) that this pathway has learned,
 
     dx/dt = S_m y₁ + q s_c (1−φ) y₂,    dy₁/dt = S_m x,    dy₂/dt = q s_c (1−φ) x
 
-keeps x² − y₁² − y₂² and is the square of a system of two components, which Gauss's hypergeometric function solves.
-A sudden turn has K = cos²(θ/2): 1 to 4 % more, an error that does not vanish with the start. W₂ᵀ along n̂, across û in
-the plane of û and the rest, does not grow until t_c, but contributes from then on: û in a stands for
-û + 2(K′/K)e^(−s_raw t_c) n̂ (see `turning`).
+conserves x² − y₁² − y₂². It is the symmetric square of a system of two equations, which Gauss's hypergeometric function
+solves. For an instantaneous rotation K would be cos²(θ/2): 1 to 4 % more, an error that does not vanish for small
+initial weights. Let n̂ be orthogonal to û in the plane of û and the residual. The component of W₂ᵀ along n̂ does
+not grow until t_c, but contributes from then on: in a, û therefore stands for û + 2(K′/K)e^(−s_raw t_c) n̂ (see
+`turning`).
 
-The error of the map vanishes as σ_w^(1−R) with the standard deviation σ_w of the start: y₂ stays, and goes with x into
-the outputs of the subsets, where the common pathway has to take it back. (For small subsets it may vanish as slowly as
-that of the common pathway, see `small_random_modes`.) That of the loss vanishes about as its square. Equal starts of
-all subsets are part of the limit; where they differ, B follows their mean, with an error in the loss of second order in
-the spread.
+The error of the map vanishes as σ_w^(1−R) with the standard deviation σ_w of the initial weights: y₂ remains, and with
+x it enters the outputs of the subsets, where the common pathway has to compensate it. (For small subsets it may vanish
+as slowly as that of the common pathway, see `small_random_modes`.) The error of the loss vanishes about as the square
+of this. Equal starts of all subsets are part of the limit; where they differ, B follows their mean, with an error of
+the loss of second order in their spread.
 
 Corrected: [jarvis2025, appendices F and G] print e^(+2St/τ) and S/(D B₀), which tends to 0, for e^(−2St/τ) and
 (C−1)S/(D B₀) = B∞/B₀ of m = C − 1; and overlaps of outputs −1/6, −1/12 of C = 4, 5, for −1/(C−1). B₀ is fitted there.
 
-Symbols: C, contexts; m, contexts in which a subset is on; n, items; π, strengths of the common pathway; B, of a subset.
+Symbols: C, contexts; m, contexts in which a subset is on; n, items; B, strength of a subset; a and a_c, effective
+starts of a subset and of the common pathway.
 
 Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖²; moments are means, as in the source. Its figures descend the
 summed loss with rate ε: t = Nε × epochs, that is τ = 1/(Nε) epochs, and its losses are N × these.
@@ -79,7 +84,7 @@ def item_mode(value: object, *, items: object, contexts: object, size: object) -
 
 
 def gate_overlap(contexts: object, size: object) -> float:
-    """f_m = C(C, m) (C − m)/(C(C − 1)): how much the subsets of `size` do for each other.
+    """f_m = C(C, m) (C − m)/(C(C − 1)): how much the subsets of `size` contribute to each other's learning.
 
     It is Σ_i C(m, i) C(C−m, m−i) i (i − m²/C)/(m²(C−m)/C): a subset shares i contexts with C(m, i) C(C−m, m−i) others,
     where the overlap of the outputs is (i − m²/C)/(m(C−m)/C), and that of the inputs i/m. The sum is the variance of
@@ -110,9 +115,10 @@ def residual_strength(
 
 
 def turning(contexts: object, size: object) -> tuple[float, float]:
-    """(K, K′): what is left of the weights of a subset, since the common pathway takes their direction of growth away.
+    """(K, K′): how much weights of a subset still count after the common pathway has rotated their direction of growth.
 
-    K is of those that have grown, K′ of those at rest, W₂ᵀ along n̂; where a turn is sudden, cos²(θ/2) and −½ sin θ.
+    K is the factor of weights that have grown, K′ that of weights at rest, W₂ᵀ along n̂. For an instantaneous rotation
+    they are cos²(θ/2) and −½ sin θ.
     """
     return formulas.kept_in_the_turn(*_checked(contexts, size))
 
@@ -130,7 +136,7 @@ def arrival(mode: object, common_start: object) -> Numbers:
 def head_start(
     value: object, start: object, common_start: object, *, items: object, contexts: object, size: object
 ) -> Numbers:
-    """B₀ = a K² exp[2(s_raw − S_m) t_c]: where a subset seems to start on the rest, from effective starts a and a_c."""
+    """B₀ = a K² exp[2(s_raw − S_m) t_c]: a subset's effective start on the residual, for effective starts a and a_c."""
     numbers = {"value": value, "start": start, "common_start": common_start}
     sigma, a, a_c = matching(numbers, above={"value": 0, "common_start": 0}, least={"start": 0}).values()
     mode, kept = item_mode(sigma, items=items, contexts=contexts, size=size), turning(contexts, size)[0]
@@ -142,7 +148,7 @@ def head_start(
 
 
 def race_ranking(contexts: object) -> Float[np.ndarray, " size"]:
-    """Time to learn the rest by subsets of 1 … C − 1 contexts, each size alone beside the common pathway.
+    """The time that subsets of 1 … C − 1 contexts need to learn the residual, each size alone with a common pathway.
 
     To leading order in ln(1/start), in units of N ln(1/start)/(2σ): (1 − (√(m(m+1)) − r)/√(C(C+1)))/r, with
     r = √(m(C−m)/C). The largest subsets win, although those of half the contexts have the larger S_m.
@@ -164,8 +170,9 @@ def _checked(contexts: object, size: object) -> tuple[int, int]:
 class ContextRace(Limit[ContextConstants, Float[AnyArray, " mode"]]):
     """A common pathway and all subsets of one size on equal trees, from small starts; the limit of small weights.
 
-    Effective starts are those of the weights. `common_start`, of the modes of the common pathway, and `subset_start`,
-    of the item modes of every subset, take their place: a positive number each, or one for every mode, largest s first.
+    Effective starts are computed from the initial weights, unless `common_start`, for the modes of the common pathway,
+    and `subset_start`, for the item modes of every subset, give them: a positive number, or one for every mode, largest
+    s first.
     """
 
     common_start: object = None

@@ -11,8 +11,8 @@ as L/L₀ = (1 − a/a*)², and from a₀ it reaches a given loss at
 
     t = ln[ r (1 − a₀/a*) / ((a₀/a*)(1 − r)) ] / (2s),      r = 1 − √(L/L₀).
 
-In steps as long as lr the small map grows by (1 + lr s)² per step: 2s becomes 2 ln(1 + lr s)/lr. With N hidden units
-and layers drawn from N(0, σ²), a₀ = Nσ²/2.
+In steps of length lr the map, while it is small, grows by the factor (1 + lr s)² per step, so that 2s is replaced by
+2 ln(1 + lr s)/lr. With N hidden units and layers drawn from N(0, σ²), a₀ = Nσ²/2.
 
 Exclusive or with a margin Δ (`tasks.xor`): two paths, one per answer ("linear": items 1, 2 and items 0, 3), have
 s = Δ/2, d = Δ²/2; four paths, one per item ("XoR"), s = √(2 + Δ²)/4, d = (2 + Δ²)/4, so that L = ½(1 − a/a*)².
@@ -22,8 +22,8 @@ printed one the loss tends to −3/2. That s and d go into eq. 18, not "eq. 19".
 equal; by the time to a given loss, with equal starts per path, it is √(2/3) only as a₀ → 0, logarithmically slowly
 (0.850 at a₀ = 1e-10, 1.005 at 1e-2); with equal numbers of hidden units in all, it is √(2/3) at every a₀.
 
-Symbols: a, strength of a mode of a path; s, singular value of Σʸˣ(p); d, variance of the mode in Σˣ(p, p); a₀, start;
-L₀, loss without any learning.
+Symbols: a, strength of a mode of a path; s, singular value of Σʸˣ(p); d, variance of the mode in Σˣ(p, p); a₀, initial
+strength; L₀, loss of the zero map.
 
 Convention: τ = 1 and the loss is ½·mean ‖y − f(x)‖².
 """
@@ -100,7 +100,7 @@ def time_to_loss(
 
 
 def effective_start(width: object, scale: object) -> float:
-    """The strength Nσ²/2 from which a mode of two random layers of `width` units seems to start, on average.
+    """The mean effective start Nσ²/2 of a mode of two random layers with N = `width` hidden units and σ = `scale`.
 
     >>> round(effective_start(128, 0.5), 6)
     16.0

@@ -1,13 +1,13 @@
-"""A network whose tangent kernel does not move learns like a linear regression: the lazy limit, for any net.
+"""A network whose tangent kernel does not change learns like a linear regression: the lazy limit, for any net.
 
-With outputs f on all samples, their slopes J in the weights at the start and the kernel K = J Jᵀ/P there,
+With outputs f on all samples, their Jacobian J with respect to the weights at initialisation, and K = J Jᵀ/P,
 
     d(y − f)/dt = −K (y − f),      f(t) = y − e^(−Kt) (y − f₀),      Δw = Jᵀ z/P,  z = K⁻¹(1 − e^(−Kt))(y − f₀)
 
 [jacot2018, eq. 2] [chizat2019, eq. 3]. For a linear net Σˣ takes the place of the samples, and the map moves by the
-same law. Training tends to this as its kernel moves less and less: as the weights grow while the output at the
-start does not, or as layers become very unequal in a net whose large layer spans all that is needed. A run lies
-between this theory and one of the rich limit.
+same law. Training tends to this as the kernel changes less and less: as the initial weights grow while the initial
+output does not, or as the layers become very unequal in a net whose large layer already spans all directions that are
+needed. An actual run lies between this theory and one of the rich limit.
 
 Symbols: K, tangent kernel at the start; f₀, outputs there; P, number of samples; z, time integral of the error.
 
@@ -44,9 +44,9 @@ States = Float[AnyArray, "time vector"]
 
 @noun
 class KernelConstants:
-    """The kernel's rates, the error at the start along its vectors, and how its integral moves outputs and weights.
+    """The kernel's eigenvalues, the initial error in its eigenbasis, and how outputs and weights follow its integral.
 
-    The outputs on all samples are those of a net that is not a linear chain; of a chain the map takes their place.
+    For a linear chain the map takes the place of the outputs on all samples.
     """
 
     rates: Float[AnyArray, " vector"]
@@ -86,7 +86,7 @@ def _of_map(weights: Layers, target: Float[AnyArray, "out in"], cov_x: Float[Any
     moves = jnp.einsum("lop,lij,pjk->oik", blocks.outer, blocks.inner @ root, along)
 
     def pull(direction: Float[AnyArray, "out in"]) -> Layers:
-        """The slope of every weight, pulled back from one vector."""
+        """The change of every weight per unit of one eigenvector, by a vector-Jacobian product."""
         return jax.vjp(_product, weights)[1](direction @ root)[0]
 
     weight_moves = jax.vmap(pull, in_axes=2, out_axes=-1)(along)

@@ -8,20 +8,21 @@ the diagonal of Σʸˣ(p) and B the product of the edges of a path [jarvis2025, 
 j over the paths that write where p writes. Paths that share no edge may have bases of their own [jarvis2025, appendix
 F]; then (U_pᵀ U_j)_ab (V_jᵀ Σˣ(j, p) V_p)_ba takes the place of D(j, p), a full matrix over modes, computed and never
 typed in. It is the flow itself as long as the brackets stay U_p diag(…) V_pᵀ, which is measured along the solution.
-They may do so by a symmetry of the start, as for all subsets of m contexts of equal hierarchies, started alike, that
-learn what a linear map leaves of the target. Beside a path that learns this map they do not: it rotates the vectors u
-of what is left.
+A symmetric initialisation can ensure this. One example is a path for every subset of m contexts, with equal hierarchies
+and equal initial strengths; these paths learn the residual that a linear map leaves of the target. It fails if another
+path learns that linear map at the same time, because this rotates the left vectors u of the residual.
 
-What makes a path fast: larger S(p), fewer layers, a larger or less balanced start, and more paths through its edges.
+A path learns faster with larger S(p), fewer layers, a larger or less balanced start, and more paths through its edges.
 
-Small random layers are not along the modes. For a path of two layers that shares no edge, mode a then grows from
-½|W₁v + W₂ᵀu| in either layer, in the hidden directions that modes of larger S leave: on average from B = Nσ²/2 with N
-hidden units of standard deviation σ. The race starts from there if the theory is requested by name.
+Small random layers are not along the modes. For a path of two layers that shares no edge, mode a then has the effective
+start ½|W₁v + W₂ᵀu| in either layer, without the hidden directions that modes of larger S use: on average B = Nσ²/2 with
+N hidden units of standard deviation σ. The theory uses this start if it is requested by name.
 
-Corrected: "each moment can be diagonalised" is not enough, the basis belongs to the node. Variances are paired with
-singular values by vᵀ Σˣ v; pairing sorted lists is wrong wherever the orders differ. [jarvis2025, appendix G] prints
-U_pᵀU_j = −1/2, −1/6, −1/12 for leave-one-out paths in 3, 4, 5 contexts: it is −1/(C − 1). [saxe_slides, reduction]
-lost τ and the bracket and has a derivative on S; taken literally nothing leaves the origin.
+Corrected: it is not enough that "each moment can be diagonalised"; all moments at a node need the same basis. Variances
+are paired with singular values by vᵀ Σˣ v; pairing sorted lists is wrong where their orders differ.
+[jarvis2025, appendix G] prints U_pᵀU_j = −1/2, −1/6, −1/12 for leave-one-out paths in 3, 4, 5 contexts: it is
+−1/(C − 1). [saxe_slides, reduction] omits τ and the bracket and puts a derivative on S; taken literally, nothing leaves
+the origin.
 
 Symbols: b, strength of an edge in a mode; B, of a path; S(p), D(j, p), diagonals of Σʸˣ(p) and Σˣ(j, p); U, V, bases
 of output and input nodes; C, number of contexts.
@@ -184,7 +185,7 @@ def _constants(setup: Setup, seed: Seed) -> RaceConstants:
 
 
 def _small_start(path_race: race.PathRace, constants: RaceConstants) -> Assumption:
-    """Random layers are small against what their paths learn alone: squares of layers over smallest targets."""
+    """The assumption that random layers are small: their squared norms over the smallest target of their path."""
     worst = 0.0
     for members, derived in zip(path_race.components.values(), constants.layers.derived, strict=True):
         if derived:

@@ -1,7 +1,7 @@
-"""A gated network learns by the second moments of its paths alone, whatever its graph and gates.
+"""A gated network's learning depends on the data only through second moments of its paths, for any graph and gates.
 
-With the product W_p of the layers of path p, Σʸˣ(p) and Σˣ(j, p) its gated moments, and before and after the parts of
-p on the two sides of edge e,
+With the product W_p of the layers of path p, its gated moments Σʸˣ(p) and Σˣ(j, p), and the products W_before and
+W_after of the layers of p on the two sides of edge e,
 
     dW_e/dt = Σ_{p through e} W_afterᵀ [ Σʸˣ(p) − Σ_j W_j Σˣ(j, p) ] W_beforeᵀ          [jarvis2025, eqs. 3 and 8]
 
@@ -109,6 +109,6 @@ class PathDynamics(Reduction[PathConstants, State]):
         return states
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
-        # Of a stage nothing is said: another one may open the edge.
+        # There is no remark on a stage of a longer run, since another stage may open the edge.
         closed = () if setup.is_stage else setup.net.closed_edges([setup.task])
         return (f"never learned: edge {', '.join(closed)}; no sample opens a path through it",) if closed else ()

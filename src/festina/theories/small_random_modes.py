@@ -11,16 +11,17 @@ P⊥ projecting out the directions of the modes with larger s. Its mean over Gau
 deviation σ is N_h σ²/2 for the first mode. Modes of equal s share a level: there a is the matrix
 ¼ P⊥(x + y)(x + y)ᵀP⊥, and its eigenvectors are the modes.
 
-The error of the map vanishes as σ^(1 − s_k/s_j), of the pair of modes j, k whose s_k/s_j < 1 is largest: until mode j
-has been learned, mode k grows in its hidden direction, too, and stands in the map beside the diagonal. With s_k = 0,
-inputs or outputs without a target, it vanishes as σ. That of the loss vanishes as the square. Close modes need starts
-smaller than training ever has: the error of a particular start is followed along its path, as for every theory.
+The error of the map vanishes as σ^(1 − s_k/s_j), for the pair of modes j, k whose s_k/s_j < 1 is largest: until mode j
+has been learned, mode k also grows in the hidden direction of mode j, and adds an off-diagonal element to the map. With
+s_k = 0, inputs or outputs without a target, the error vanishes as σ. The error of the loss vanishes as the square.
+Modes of similar s would need smaller initial weights than are ever used; the error of a particular initialisation is
+therefore followed along its path, as for every theory.
 
 Symbols: u, v, s, singular vectors and values of Σʸˣ; a, effective start of a mode; N_h, hidden units.
 
-Convention: τ = 1. The projection u_kᵀ W₂W₁ v_k and the top singular value of W₂W₁(0), both in use as starts, are
-not small corrections away: the former may even be negative. Without P⊥ the error does not vanish. For three
-layers or more no such formula is known.
+Convention: τ = 1. The projection u_kᵀ W₂W₁ v_k and the top singular value of W₂W₁(0) are also in use as effective
+starts, but differ from a_k by more than small corrections: the former may even be negative. Without P⊥ the error does
+not vanish. For three layers or more no such formula is known.
 """
 
 from __future__ import annotations

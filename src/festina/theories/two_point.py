@@ -17,8 +17,8 @@ With α = X/(2τ_h), β = 1/(2τ_y), k = √(αβ), D = √Y, p = (P − w)/D, q
 
 and H → A/2 + √(A²/4 + B²) [vanrossem2024, eq. 10]. This is a two-layer linear network with one hidden unit, and
 shares its integral with `UnbalancedModes`. It is the flow of a two-layer linear network of any width on x and −x,
-with dh = W₁(x₂ − x₁) = u and D_y = W₂, if u does not turn: R = W₂ − dy uᵀ/H is constant, and du/dt has the part
-−αRᵀ(dy − Δy*) off u, so that Rᵀdy = RᵀΔy* = 0 is needed. A network with one output may turn: with v = W₂ᵀ,
+with dh = W₁(x₂ − x₁) = u and D_y = W₂, if u does not rotate: R = W₂ − dy uᵀ/H is constant, and the part of du/dt
+orthogonal to u is −αRᵀ(dy − Δy*), so that Rᵀdy = RᵀΔy* = 0 is needed. With one output u may rotate: with v = W₂ᵀ,
 u/√α ± v/√β keep their directions and grow by e^(±θ), and S ± 2km = α|v|² + β|u|² ± 2k u·v ∝ e^(±2θ) obey
 Riccati equations of one variable.
 
@@ -28,7 +28,7 @@ time constants of encoder and decoder; A, conserved [vanrossem2024, eq. 24]; B, 
 
 Convention: τ_h and τ_y are those of eq. 7. Gradient descent with rate lr has τ_h = τ_y = 2/lr per step, 2 in units of
 t = lr × steps, and 1 there for the mean of the outputs: [vanrossem2024, eq. 17] forgets the average over two points.
-With a mean of the inputs the two parts of the map share their weights, and neither obeys a law of its own.
+If the mean of the two inputs is not 0, difference and mean of the outputs share weights; neither has a closed equation.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from .base import Approach, Assumption, Readout, Seed, Theory, Times, smooth_tra
 
 __all__ = ["TwoPoint"]
 
-# The formulas on numbers of your own.
+# The formulas as public functions of numbers or arrays.
 trajectory = functions.trajectory
 final_distance = functions.final_distance
 rotating = functions.rotating
@@ -76,7 +76,7 @@ Difference: TypeAlias = Float[AnyArray, " feature"]
 
 
 class PairLayers(NamedTuple):
-    """All of two layers that moves on two opposite points: u = W₁(x₂ − x₁), and W₂; at many times, time first."""
+    """The part of two layers that learns from two opposite points: u = W₁(x₂ − x₁), and W₂; time is the first axis."""
 
     hidden: Float[AnyArray, "*time hidden"]
     decoder: Float[AnyArray, "*time feature hidden"]
@@ -270,10 +270,10 @@ def _turning(
     dx: Float[np.ndarray, " input"],
     target: Float[np.ndarray, " feature"],
 ) -> tuple[float, float]:
-    """How fast the hidden difference turns, over the fastest rate; and that rate.
+    """The speed of rotation of the hidden difference, relative to the fastest rate; and that rate.
 
-    u turns by −αRᵀ(dy − Δy*)/|u|; it never does if both parts vanish at the start, since R and its products with v
-    and Δy* then stay.
+    u rotates at the rate −αRᵀ(dy − Δy*)/|u|. If both parts vanish at time 0, it never does, since R and its products
+    with v and Δy* then stay constant.
     """
     u, encoder, decoder = first @ dx, dx @ dx / (2 * TAU), 1 / (2 * TAU)
     total = encoder * np.sum(last**2) + decoder * (u @ u)

@@ -10,8 +10,8 @@ The integral of the pair (w₁, w₂) is elementary:
     ρ = √(s² + (λc/2)²),  h = (λc/2)/(ρ + s),  v₊ ∝ (1 − h, 1 + h),  v₋ ∝ (−1 − h, 1 − h),  k± = v± · (w₁, w₂)(0),
     (w₁, w₂)(t) = (v₊ k₊ + v₋ k₋ e) / √(e + λ (k₊² + k₋² e)(1 − e)/(2ρ)),      e = e^(−2ρt).
 
-c = 0 is the sigmoid of rate 2s; |c| → ∞ a pure exponential of rate |c| λ. Learning speeds up before it slows down
-if and only if |c| < s/(√2 λ). A negative product crosses zero and is learned, unless c = 0: then it is stuck.
+c = 0 gives the sigmoid with rate 2s, and |c| → ∞ a pure exponential with rate |c| λ. Learning speeds up before it slows
+down if and only if |c| < s/(√2 λ). A negative a crosses zero and is learned, unless c = 0: then it tends to zero.
 `festina._formulas.two_layer_mode` says how this form is evaluated.
 
 Symbols: s, singular value of Σʸˣ; λ, input variance of the mode; c, its imbalance; w₁, w₂, its layers; v± and k±,

@@ -20,7 +20,7 @@ from .pair import Curves
 
 Floats: TypeAlias = Float[np.ndarray, "..."]
 SMALLEST, LARGEST = 1e-110, 1e110  # of numbers that are multiplied
-SLACK = 1e-6  # of Cauchy and Schwarz: records in float32 miss by 1e-7
+SLACK = 1e-6  # tolerance of the Cauchy-Schwarz inequality: float32 records violate it by 1e-7
 EXACT = 2**53  # whole numbers below this are float64
 
 _TAU = "give a time constant; that of gradient descent is 2/(learning rate) steps"
@@ -46,9 +46,9 @@ _MAY_VANISH = {"decoder0", "output0", "output", "target_gap", "mean_gap0", "laye
 
 
 def checked(numbers: dict[str, Any], shown: Mapping[str, str] = MappingProxyType({})) -> dict[str, Any]:
-    """A start and its constants as numbers that a pair of points can have: plain ones as they are, others as float64.
+    """Refuse a start and constants that no pair of points can have; plain numbers stay, others become float64.
 
-    `shown` are the names that a user knows them by, where they are others.
+    `shown` gives the names under which the user knows the numbers, where these differ.
     """
     if _clearly_possible(numbers):
         return numbers
@@ -73,7 +73,7 @@ def checked(numbers: dict[str, Any], shown: Mapping[str, str] = MappingProxyType
 
 
 def _clearly_possible(numbers: dict[str, Any]) -> bool:
-    """Whether these are plain numbers, inside all bounds; a hundredth of the time of a look at arrays."""
+    """Whether these are plain numbers within all bounds; a hundred times faster than the check of arrays."""
     if "along0" in numbers or "depth" in numbers:
         return False
     for name, value in numbers.items():
@@ -91,8 +91,8 @@ def are_plain(numbers: Mapping[str, Any]) -> bool:
 
 
 def checked_times(ts: Any, rank: tuple[int, ...]) -> Any:
-    """Times from 0 on, of one of these ranks; traced ones pass untouched."""
-    # Of times that are fine as they come, two bounds say so, NaN included; a third of the time of the whole check.
+    """Times from 0 on, with as many axes as one of `rank`; traced times pass unchecked."""
+    # For a plain float array two bounds, which NaN fails too, are enough: a third of the time of the full check.
     plain = type(ts) is np.ndarray and ts.dtype == float and ts.ndim == 1 and ts.size
     if plain and np.minimum.reduce(ts) >= 0 and np.maximum.reduce(ts) < np.inf:
         return ts
@@ -113,7 +113,7 @@ def checked_curves(curves: Any) -> Curves:
 
 
 def check_lengths(ts: Numbers, curves: Sequence[Numbers]) -> None:
-    """Time is the last axis of every curve."""
+    """Refuse curves whose last axis is not time."""
     for name, curve in zip(Curves._fields, curves, strict=False):
         if np.shape(curve)[-1:] != np.shape(ts):
             raise BadInput(
@@ -133,7 +133,7 @@ def _check_angle(numbers: Sequence[Floats], words: Sequence[str]) -> None:
 
 
 def no_angle(output: float, alignment: float, target_gap: float, P: str, w: str, Y: str, where: str = "") -> BadInput:
-    """What is wrong with numbers that no two vectors have; P, w and Y are what the user calls them."""
+    """The error for numbers that violate the Cauchy-Schwarz inequality; P, w and Y are the user's names for them."""
     return BadInput(
         f"{w} = {alignment:g} with {P} = {output:g} and {Y} = {target_gap:g}{where}: dy·Δy* = {output - alignment:g}",
         f"|{P} − {w}| <= √({P} {Y}) = {np.sqrt(output * target_gap):g}, as for any two vectors",

@@ -1,7 +1,7 @@
-"""What two points conserve, and where learning leaves them: final distances, their law, regimes, rates and plateaus.
+"""The conserved quantity and the end of learning: final distances and their distribution, regimes, rates, plateaus.
 
-A = H − κXP/H stays as it is, and with it H → A/2 + √(A²/4 + B²) [vanrossem2024, eqs. 10 and 24]. The letters are those
-of this package; all numbers broadcast against each other.
+A = H − κXP/H is conserved, so that H → A/2 + √(A²/4 + B²) [vanrossem2024, eqs. 10 and 24]. The symbols are those of
+this package; all numbers broadcast against each other.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .pair import Floats, Pair, Start, root
 
 
 class Law(NamedTuple):
-    """The law of the final distance where A is normal: 2B sinh(ln(H∞/B)) = A maps the one to the other."""
+    """The distribution of the final distance H∞ if that of A is normal: 2B sinh(ln(H∞/B)) = A relates the two."""
 
     mean: Numbers
     spread: Numbers
     scale: Numbers  # B
 
     def cdf(self, distance: object) -> Floats:
-        """P(H∞ < distance); 0 for distances of 0 and below, which none has, and 1 for infinity."""
+        """The probability that H∞ < distance; 0 for distances of at most 0, and 1 for infinity."""
         if not is_traced(distance):
             held = number_array(distance, "distance")
             distance = np.minimum(held, RANGE[1]) if held.dtype.kind == "f" else distance
@@ -42,7 +42,7 @@ class Law(NamedTuple):
         return jnp.where(distance <= 0, 0.0, ndtr((some - self.scale**2 / some - self.mean) / self.spread))
 
     def quantile(self, share: object) -> Floats:
-        """The distance below which this share of the draws ends; share ½ is the median, and 1 has no bound."""
+        """The distance below which this share of the draws ends; share ½ gives the median, and 1 gives infinity."""
         known = matching({"share": share, "the law": self.scale})["share"]
         if not is_traced(known) and not np.all((known >= 0) & (known <= 1)):
             worst = known.flat[np.argmax(np.abs(known - 0.5))]
@@ -55,10 +55,10 @@ class Law(NamedTuple):
 
 
 def law_of_final_distance(mean: Numbers, pair: Pair, spread: Numbers | None = None) -> Law:
-    """The law of H∞ over networks in which H0/X and P0/H0 are normal of this mean and spread.
+    """The distribution of H∞ over networks in which H0/X and P0/H0 are normal with this mean and standard deviation.
 
-    `spread` is the mean if it is not given [vanrossem2024, eqs. 44 and 45]; eqs. 46 to 48 hold for κ = 1 only. Both
-    are positive, as ratios of squared distances are.
+    The standard deviation `spread` equals the mean if it is not given [vanrossem2024, eqs. 44 and 45]; eqs. 46 to 48
+    hold for κ = 1 only. Both must be positive, as ratios of squared distances are.
     """
     ratio, spread = pair.tau_y / pair.tau_h, mean if spread is None else spread
     shift, width = pair.input_gap * mean * (1 - ratio), pair.input_gap * spread * jnp.hypot(1.0, ratio)
@@ -85,7 +85,7 @@ def lazy_limit(constant: Numbers) -> Floats:
 
 
 def regime(distance: Numbers, output: Numbers, pair: Pair) -> Floats:
-    """|A|/B: well below 1 the final distance is that of the task, well above it that of the start."""
+    """|A|/B: well below 1 the task decides the final distance, well above 1 the initialisation does."""
     return jnp.abs(_invariant(distance, output, pair)) / rich_distance(pair)
 
 
@@ -101,7 +101,7 @@ def final_distance(start: Start, pair: Pair) -> Floats:
     """H at the end of learning [vanrossem2024, eq. 10]; 0 for the starts that never leave the saddle."""
     along, off = components(start.output, start.alignment, pair.target_gap)
     hidden = jnp.sqrt(jnp.asarray(start.distance, float))
-    # Without a pull the rates are ordered otherwise, and what is not learned may stay.
+    # If the targets are equal, the order of the rates differs, and a component that is not learned may remain.
     held = two_layer_mode.basis(*layers(hidden, along / hidden, off / start.distance, pair)[1]).learned == 0
     stuck = held & (jnp.asarray(pair.target_gap) > 0)
     constant = _invariant(start.distance, start.output, pair)
@@ -109,16 +109,16 @@ def final_distance(start: Start, pair: Pair) -> Floats:
 
 
 def fixed_point_rates(distance: Numbers, output: Numbers, pair: Pair) -> tuple[Floats, Floats]:
-    """How fast the end is approached: H∞/τ_y by what is off the target, √(A² + 4B²)/(2τ_y) by what is along it.
+    """The rates at which the end is approached: H∞/τ_y orthogonal to the target, √(A² + 4B²)/(2τ_y) along it.
 
-    These are the rates of P and w; the vector v⊥ falls at half of the first.
+    These are the rates of P and w; the vector v⊥ decays at half of the first rate.
     """
     constant, scale = _invariant(distance, output, pair), rich_distance(pair)
     return settled(constant, scale) / pair.tau_y, jnp.hypot(constant, 2 * scale) / (2 * pair.tau_y)
 
 
 def plateau(output0: Numbers, alignment0: Numbers, target_gap: Numbers) -> Floats:
-    """The loss that large weights with A < 0 fall to and rest at, (Y/8) sin²θ; θ is the angle of v and the target."""
+    """The plateau of the loss for large weights with A < 0, (Y/8) sin²θ; θ is the angle between v and the target."""
     output0 = jnp.asarray(output0, float)
     off = components(output0, alignment0, target_gap)[1]
     return target_gap / 8 * jnp.where(output0 > 0, off / jnp.where(output0 > 0, output0, 1.0), 1.0)

@@ -5,11 +5,11 @@ flow on both Jacobians is [vanrossem2024, eq. 7], in variables that are regular 
 
     dr/dt = −α v·(r v − Δy*),      dv/dt = −β r (r v − Δy*).
 
-ρ = r/√α, n = v∥/√β and m = v⊥/√β are two scalar layers and an idle part, `two_layer_mode` with singular value kD and
-input variance k²; their integral is elementary, although [vanrossem2024, A.3] says that there is none.
+ρ = r/√α, n = v∥/√β and m = v⊥/√β obey `two_layer_mode`, two scalar layers and an idle component, with singular value kD
+and input variance k²; the solution is elementary, although [vanrossem2024, A.3] says that there is none.
 
-The letters are those of this package. Numbers of pairs broadcast against each other; time is the last axis of what
-depends on it.
+The symbols are those of this package. Numbers of pairs broadcast against each other; time is the last axis of every
+quantity that depends on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def states(ts: Numbers, start: Start, pair: Pair) -> Curves:
 
 
 def components(output: Numbers, alignment: Numbers, target_gap: Numbers) -> tuple[Floats, Floats]:
-    """p and q: the output along the target, and the square of the rest; all is rest if targets are equal."""
+    """p and q: the output along the target, and the squared part orthogonal to it (all of it if targets are equal)."""
     output, gap = jnp.asarray(output, float), root(target_gap)
     bound = root(output)
     along = jnp.where(gap > 0, (output - alignment) / jnp.where(gap > 0, gap, 1.0), 0.0)

@@ -1,8 +1,9 @@
-"""The two-point theory as functions of plain numbers or arrays: checked, compiled and in double.
+"""The two-point theory as functions of plain numbers or arrays: checked, compiled and in double precision.
 
-They are public as those of `festina.theories.two_point`, under the names of the start (`distance0`, `output0` and
-`alignment0` are H, P and w at time 0) and of the pair (`input_gap` X, `target_gap` Y, `tau_h` and `tau_y`). All may be
-arrays that broadcast against each other, with one entry for every pair of points; time is the last axis of answers.
+They are public as those of `festina.theories.two_point`. Their arguments are the initial values `distance0`, `output0`
+and `alignment0` (H, P and w at time 0) and the pair's constants `input_gap` (X), `target_gap` (Y), `tau_h` and `tau_y`.
+All may be arrays that broadcast against each other, with one entry for every pair of points; time is the last axis of
+the results.
 """
 
 from __future__ import annotations
@@ -41,21 +42,21 @@ class _Compiled:
         return self.evaluate(tuple(numbers), leading, np.array(values, float) if checks.are_plain(numbers) else values)
 
     def over_time(self, numbers: dict[str, Any], ts: Any) -> Any:
-        """At times, or at one time, of which the answer then has no axis."""
+        """The formula at several times, or at one time; in the latter case the result has no time axis."""
         if np.ndim(ts):
             return self(numbers, ts)
         return jax.tree.map(lambda curve: curve[..., 0], self(numbers, ts[None]))
 
 
 def _public(formula: Callable[..., T]) -> Callable[..., T]:
-    """A formula as a function of all that a user may give for numbers; a first argument `ts` is a time, or times."""
+    """A formula with checked arguments, numbers or arrays; a first argument `ts` is one time or several times."""
     signature, compiled = inspect.signature(formula), _Compiled(formula)
 
     @functools.wraps(formula)
     def checked(*args: object, **kwargs: object) -> T:
         given = signature.bind(*args, **kwargs).arguments
         ts = given.pop("ts", None)
-        # What is None by default may be None, and is left out.
+        # An argument that is left at its default, None, is omitted.
         numbers = {name: value for name, value in given.items() if value is not signature.parameters[name].default}
         numbers = checks.checked(numbers)
         if "ts" not in signature.parameters:
@@ -132,8 +133,8 @@ def final_distance(
 ) -> Floats:
     """The squared distance in the layer at the end of learning; arguments as for `trajectory`.
 
-    0 where the two points merge: equal targets from a start with A ≤ 0, and the starts between those that pass
-    through zero and those that turn before it, which end at the saddle.
+    It is 0 where the two points merge: for equal targets with A ≤ 0, and for starts on the border between those whose
+    hidden difference passes through zero and those whose hidden difference turns back before; these end at the saddle.
     """
     return ends.final_distance(Start(distance0, output0, alignment0), Pair(input_gap, target_gap, tau_h, tau_y))
 
@@ -186,7 +187,7 @@ def rich_distance(input_gap: Numbers, target_gap: Numbers, tau_h: Numbers, tau_y
 def regime(
     distance: Numbers, output: Numbers, input_gap: Numbers, target_gap: Numbers, tau_h: Numbers, tau_y: Numbers
 ) -> Floats:
-    """|A|/B: well below 1 the final distance is that of the task, well above it that of the start."""
+    """|A|/B: well below 1 the task decides the final distance, well above 1 the initialisation does."""
     return ends.regime(distance, output, Pair(input_gap, target_gap, tau_h, tau_y))
 
 
@@ -194,9 +195,9 @@ def regime(
 def fixed_point_rates(
     distance: Numbers, output: Numbers, input_gap: Numbers, target_gap: Numbers, tau_h: Numbers, tau_y: Numbers
 ) -> tuple[Floats, Floats]:
-    """How fast the end is approached: H∞/τ_y by what is off the target, √(A² + 4B²)/(2τ_y) by what is along it.
+    """The rates at which the end is approached: H∞/τ_y orthogonal to the target, √(A² + 4B²)/(2τ_y) along it.
 
-    These are the rates of P and w; the vector v⊥ falls at half of the first.
+    These are the rates of P and w; the vector v⊥ decays at half of the first rate.
     """
     return ends.fixed_point_rates(distance, output, Pair(input_gap, target_gap, tau_h, tau_y))
 
@@ -210,10 +211,10 @@ def law_of_final_distance(
     tau_y: Numbers,
     spread: Numbers | None = None,
 ) -> Law:
-    """The law of H∞ over networks in which H0/X and P0/H0 are normal of this mean and spread.
+    """The distribution of H∞ over networks in which H0/X and P0/H0 are normal with this mean and standard deviation.
 
-    `spread` is the mean if it is not given [vanrossem2024, eqs. 44 and 45]; eqs. 46 to 48 hold for κ = 1 only. Both
-    are positive, as ratios of squared distances are.
+    The standard deviation `spread` equals the mean if it is not given [vanrossem2024, eqs. 44 and 45]; eqs. 46 to 48
+    hold for κ = 1 only. Both must be positive, as ratios of squared distances are.
     """
     return ends.law_of_final_distance(mean, Pair(input_gap, target_gap, tau_h, tau_y), spread)
 

@@ -1,4 +1,4 @@
-"""Two points in a network: what is given about them, and the three curves that are told of them."""
+"""Data classes for two points in a network: the constants of the pair, its start, and the curves H, P and w."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Curves(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """r, v∥ and v⊥: the hidden distance with a sign, and the decoder along the target and off it."""
+    """r, v∥ and v⊥: the signed hidden distance, and the decoder along the target and orthogonal to it."""
 
     hidden: Floats
     along: Floats
@@ -54,7 +54,7 @@ class Vectors(NamedTuple):
 
 
 def root(number: Numbers) -> Floats:
-    """√, with slope 0 where it vanishes."""
+    """The square root of a number, with value and derivative 0 where the number is not positive."""
     number = jnp.asarray(number, float)
     some = number > 0
     return jnp.where(some, jnp.sqrt(jnp.where(some, number, 1.0)), 0.0)

@@ -5,7 +5,8 @@ With u = dh and the decoder v, a vector like u, gradient flow is [vanrossem2024,
     du/dt = α v (D − u·v),      dv/dt = β u (D − u·v),
 
 with the letters of this package. It is the same for several outputs if dy is along the target and the target an
-eigenvector of D_y D_yᵀ; v is then D_yᵀ Δy*/D. `flow` needs u and v parallel, and allows outputs off the target.
+eigenvector of D_y D_yᵀ; v is then D_yᵀ Δy*/D. The solution in `flow` requires u and v to be parallel, but allows
+outputs that are not along the target.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def rotating(ts: Numbers, start: TurningStart, pair: Pair) -> Curves:
 
 
 def turn(ts: Numbers, start: TurningStart, pair: Pair) -> tuple[Floats, Floats]:
-    """cosh θ and sinh θ at `ts`, where u/√α = cosh θ u₀/√α + sinh θ v₀/√β, and v/√β the other way round.
+    """cosh θ and sinh θ at `ts`, where u/√α = cosh θ u₀/√α + sinh θ v₀/√β, and v/√β has u₀ and v₀ exchanged.
 
     One output, as in `rotating`: u/√α ± v/√β keep their directions, and grow by e^(±θ).
     """
@@ -51,7 +52,7 @@ def turn(ts: Numbers, start: TurningStart, pair: Pair) -> tuple[Floats, Floats]:
 
 
 class _Later(NamedTuple):
-    """S₊ and S₋ at some times, S± = α|v|² + β|u|² ± 2kp; p, cosh θ and sinh θ; and what does not move."""
+    """S₊ and S₋ at some times, S± = α|v|² + β|u|² ± 2kp; p, cosh θ and sinh θ; and the constants of motion."""
 
     plus: Floats
     minus: Floats
@@ -68,8 +69,9 @@ def _later(ts: Numbers, start: TurningStart, pair: Pair) -> _Later:
 
     a = 2 − σ + σ e^(−Zt) + S₋ (1 − e^(−Zt))/Z,   b = σ + (2 − σ) e^(−Zt) + S₊ (1 − e^(−Zt))/Z,   σ = 1 − 2kD/Z
 
-    Differences, which lose digits where one layer is much larger than the other, are taken by hand: S₊ − S₋ = 4kp₀ and
-    a − b = 4k (D − p₀) (1 − e^(−Zt))/Z. What is left are sums of terms of one sign, but for p itself as it passes 0.
+    Differences, which lose digits where one layer is much larger than the other, are replaced by closed forms:
+    S₊ − S₋ = 4kp₀ and a − b = 4k (D − p₀) (1 − e^(−Zt))/Z. All other sums have terms of one sign, except that of p
+    where p passes 0.
     """
     u, v, p, input_gap, target_gap, tau_h, tau_y = (
         jnp.expand_dims(jnp.asarray(number, float), -1) for number in (*start, *pair)
@@ -93,7 +95,7 @@ def _later(ts: Numbers, start: TurningStart, pair: Pair) -> _Later:
     ahead = gap - p
     # S₊ a² − S₋ b² in terms of the smaller of S₊ and S₋.
     later = p * jnp.where(p < 0, b / a, a / over) + smaller * spent * ahead * (1 / a + 1 / over)
-    # What is not there may grow by any factor.
+    # A component that is 0 may be given any growth factor.
     grown, fallen = jnp.where(plus > 0, root(a / over), 1.0), jnp.where(minus > 0, root(b / a), 1.0)
     sinh = jnp.where(smaller > 0, 2 * k * spent * ahead / jnp.sqrt(a * over), (grown - fallen) / 2)
     return _Later(plus * a / over, minus * b / a, later, (grown + fallen) / 2, sinh, k, balance, apart)

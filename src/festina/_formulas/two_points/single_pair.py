@@ -1,8 +1,8 @@
 """The two-point theory of one pair of points at many times, in plain numbers.
 
 `flow.states` answers for all pairs, in all limits, with derivatives. JAX hands each call of it to another thread, which
-takes longer than the arithmetic of one pair does. This is the same closed form, as `festina.theories.two_point` states
-it and in its letters, for starts in which sums do not cancel: others are left to `states`.
+takes longer than the arithmetic of one pair does. This module evaluates the same closed form, with the symbols of
+`festina.theories.two_point`, for starts for which no sums cancel; all others are left to `states`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .flow import SHARP
 from .pair import Curves, Pair, Start
 
 LARGEST = 100.0  # by what a term may exceed the sum that it is part of: two digits of sixteen
-RANGE = (1e-30, 1e30)  # of numbers whose products are numbers
+RANGE = (1e-30, 1e30)  # numbers between these have products that float64 holds
 
 
 def curves(ts: Float[np.ndarray, " time"], start: Start, pair: Pair) -> Curves | None:
-    """H, P and w at `ts`, or None where `states` should say; numbers must be possible, and all but w positive."""
+    """H, P and w at `ts`, or None where `states` has to be used; numbers must be possible, and all but w positive."""
     (H0, P0, w0), (X, Y, τ_h, τ_y) = map(float, start), map(float, pair)
     sizes = H0, P0, X, Y, τ_h, τ_y
     if not RANGE[0] < min(sizes) <= max(sizes) < RANGE[1]:
@@ -65,5 +65,5 @@ def curves(ts: Float[np.ndarray, " time"], start: Start, pair: Pair) -> Curves |
         q = β * m0_squared * H * F * inverse if m0_squared else 0.0
         curves = H, p * p + q, p * (p - D) + q
     for curve in curves:
-        curve.setflags(write=False)  # as all that JAX makes
+        curve.setflags(write=False)  # read-only, as arrays from JAX are
     return Curves(*curves)

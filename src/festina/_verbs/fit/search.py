@@ -1,7 +1,8 @@
-"""The search for free numbers: least squares from many guesses, in compiled programs that records of a length share.
+"""The search for free parameters: least squares from many guesses, in programs that records of equal length share.
 
-All guesses are scored on at most COARSE of the recorded times, and the best three are polished, by the method of
-Levenberg and Marquardt; long records first at these times, and then, from the best of the three, at all of them.
+All guesses are scored on at most COARSE of the recorded times, and the best three are refined by the
+Levenberg-Marquardt method. For long records this is done at these times first, and then, from the best of the three, at
+all times.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def _is_pathway(given: object, task: Task) -> bool:
 
 
 def _context_subsets(task: Task, hidden: int) -> dict[str, Gated]:
-    """For each m, a pathway that is always open beside one for every m of the contexts."""
+    """For each m, a gated network with an always-open pathway and one pathway for every subset of m contexts."""
     if not task.labels or "context" not in task.labels:
         raise BadInput(
             f"no candidates, and a task with the labels {sorted(task.labels or ())}",

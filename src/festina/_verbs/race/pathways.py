@@ -1,7 +1,8 @@
-"""What is known of every pathway of a candidate before training, from moments alone.
+"""Predictions for every pathway of a candidate before training, from second moments alone.
 
-A mode of two balanced layers grows at the rate 2s until it has its end. A pathway beside one that is always open grows
-on the raw target until that one has learned the mode that its inputs share, and on what is left of the target after.
+The strength of a mode of two balanced layers grows at the rate 2s until the mode is learned. A pathway in parallel with
+one that is always open grows on the raw target until that one has learned the mode with similar inputs, and on the
+residual target after that.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ class Pathway:
 
 
 class _Neighbours(NamedTuple):
-    """The moments of a candidate; of a pathway p, those beside it that are always open, and its start."""
+    """A pathway p with the moments of its candidate, the always-open pathways in parallel with it, and its start."""
 
     moments: PathMoments
     p: int
     beside: Sequence[int]
     start: float
-    columns: Mapping[str, tuple[int, ...]]  # of the inputs, that each source reads
+    columns: Mapping[str, tuple[int, ...]]  # the columns of the inputs that each source reads
 
 
 def pathways_of(candidate: str, net: Gated, task: Task, scale: float) -> list[Pathway]:
@@ -73,7 +74,7 @@ def pathways_of(candidate: str, net: Gated, task: Task, scale: float) -> list[Pa
 
 
 def _alone(here: _Neighbours) -> Pathway:
-    """A pathway that has the target for itself."""
+    """A pathway that no always-open pathway competes with."""
     _, s, right = _strongest(here.moments.cov_yx[here.p])
     variance = float(right @ here.moments.cov_x[here.p, here.p] @ right)
     time = _half_time(s, variance, here.start)
@@ -81,7 +82,7 @@ def _alone(here: _Neighbours) -> Pathway:
 
 
 def _beside_others(here: _Neighbours) -> Pathway:
-    """A pathway beside others that are always open: a phase on the raw target, then one on the residual."""
+    """A pathway in parallel with always-open ones: it grows on the raw target first, and on the residual later."""
     (moments, p, beside), start = here[:3], here.start
     raw, cov_x = moments.cov_yx[p], moments.cov_x
     explained = np.hstack([moments.cov_yx[a] for a in beside])
@@ -119,7 +120,7 @@ def _learned_by_others(right: Vector, here: _Neighbours) -> tuple[float, float]:
 
 
 def _half_time(s: float, variance: float, start: float) -> float:
-    """When a mode of two balanced layers has half of its end s/variance. [jarvis2025, eq. 7]"""
+    """When a mode of two balanced layers reaches half of its target s/variance. [jarvis2025, eq. 7]"""
     if not (s > 0 and start > 0):
         return np.inf
     return float(np.log(max(s / (variance * start) - 1, 1.0)) / (2 * s))
@@ -132,9 +133,10 @@ def _strongest(matrix: Float[AnyArray, "row column"]) -> tuple[Vector, float, Ve
 
 
 def in_steps(time: float, phases: Sequence[Phase], lr: float) -> float:
-    """A time of the flow in steps of gradient descent, in which a mode grows by ln(1 + lr s) and not by lr s.
+    """A time of gradient flow in steps of gradient descent, each of which grows a mode by ln(1 + lr s), not by lr s.
 
-    Each phase lasts longer for it, and what the pathway gains meanwhile is another, which the next one makes up for.
+    Every phase therefore lasts longer in steps. If the pathway grows more or less in it than under the flow, the next
+    phase makes up for the difference.
     """
     if not np.isfinite(time):
         return np.inf

@@ -1,14 +1,15 @@
 """race(): which gating learns first, predicted by theory, and which one a ReLU network follows.
 
-A candidate is a gated network: pathways, and the samples that open each. All start from the same law, and share out
-the units of the ReLU network among their pathways unless they state widths (`units` says how many each has).
+A candidate is a gated network: pathways, and the samples that open each. All candidates are initialised from the same
+distribution, and divide the units of the ReLU network among their pathways unless these state widths (the variable
+`units` has the total of each candidate).
 
-For every pathway the table gives the strongest mode of its moments on the target (`s_raw`), on what pathways that are
-always open leave of it (`s_residual`) and its input variance (`variance`, by vᵀΣˣv, never by sorting). A pathway beside
-one that is always open grows on the raw target until that one has learned the mode, and on the residual after: its
-`head_start` is the logarithm of what it gains by this, and `pathway_time` the time at which it has half of its mode, to
-leading order in the logarithm of the start. A subset of samples and its complement tie on the residual; it is the raw
-phase that decides between them.
+For every pathway the table gives the singular value of its strongest mode on the target (`s_raw`) and on the residual
+that always-open pathways leave (`s_residual`), and the input variance of that mode (`variance`, as vᵀΣˣv, never by
+sorting). A pathway in parallel with an always-open one grows on the raw target until that one has learned the mode, and
+on the residual after that. Its `head_start` is the logarithm of the factor that it gains by this first phase, and
+`pathway_time` the time at which its mode is half learned, to leading order in the logarithm of the start. A subset of
+samples and its complement have the same s on the residual; the first phase decides between them.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from .table import add_pathways, add_predictions, add_training, is_still_learnin
 if TYPE_CHECKING:
     import xarray
 
-STEADY = 0.02  # lr × the strongest mode: descent is then close to the flow
-DOUBLINGS = 10  # of the last time, until all candidates that can have learned
-LONGER = 1.2  # of the largest predicted time of a pathway
-TIME_CONSTANTS = 20  # of the strongest mode, where no pathway has a predicted time
+STEADY = 0.02  # lr × the largest singular value, at which descent is close to gradient flow
+DOUBLINGS = 10  # how often the last time may be doubled until all candidates that can have learned
+LONGER = 1.2  # the last time, in units of the largest predicted time of a pathway
+TIME_CONSTANTS = 20  # the last time in time constants of the strongest mode, if no pathway has a predicted time
 
 
 def race(
@@ -55,8 +56,8 @@ def race(
 
     Args:
         candidates: {name: Gated, or a list of pathways}; a pathway is a dict as in `Gated.pathways`, a rule such as
-            {"context": [0, 1]}, or an array over samples. None takes, for each size m, a pathway that is always open
-            beside one for every m of the contexts; the task must have the label `context`.
+            {"context": [0, 1]}, or an array over samples. None takes one candidate for each size m: a pathway that is
+            always open, and one pathway for every subset of m contexts; the task must have the label `context`.
         hidden: units of the ReLU network, shared out among the pathways that state no width.
         scale: standard deviation of all initial weights.
         lr: learning rate; None takes one at which descent is close to the flow.
@@ -65,13 +66,13 @@ def race(
         seeds: how many starts to train.
         check: train the candidates and the ReLU network; if false, predict only.
 
-    The coordinates are `candidate` and `pathway`. `theory` says what predicts a candidate: a closed form where there
-    is one; PathDynamics is no more than the flow of the very weights that seed 0 draws. `order` ranks the candidates by
-    predicted time, 1 first, 0 for those that do not learn in time; `predicted_steps` corrects the time of the slowest
-    pathway for finite steps, in which a mode grows by ln(1 + lr s) and not by lr s. With `check`, `distance` is the
-    mean distance between the losses of a candidate and of the ReLU network, in units of the loss at the start.
-    attrs["winner"] is predicted, "" if no candidate learns; attrs["followed"] is the candidate at the smallest
-    distance.
+    The coordinates are `candidate` and `pathway`. `theory` names the theory that predicts a candidate: a closed form
+    where there is one; PathDynamics merely integrates the flow of the weights that seed 0 draws. `order` ranks the
+    candidates by predicted time, 1 first, 0 for those that do not learn in time; `predicted_steps` corrects the time of
+    the slowest pathway for finite steps, in which a mode grows by ln(1 + lr s) and not by lr s. With `check`,
+    `distance` is the mean distance between the losses of a candidate and of the ReLU network, in units of the initial
+    loss. attrs["winner"] is the predicted winner, "" if no candidate learns; attrs["followed"] is the candidate at the
+    smallest distance from the ReLU network.
     """
     import xarray
 

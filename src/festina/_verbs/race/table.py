@@ -27,7 +27,7 @@ QUANTITIES = ("s_raw", "s_residual", "variance", "head_start", "pathway_time", "
 
 
 def predicted_curve(setup: Setup) -> Trajectory:
-    """The flow, by the first theory, closed forms before integration, that may be asked for this candidate."""
+    """The loss under gradient flow, predicted by the first theory that covers this candidate, closed forms first."""
     setup = setup.replace(rule=GradientFlow())
     candidates = {
         "DisjointPathways": setup.replace(init=_expected_start(setup)),
@@ -47,7 +47,7 @@ def predicted_curve(setup: Setup) -> Trajectory:
 
 
 def _expected_start(setup: Setup) -> Init:
-    """Small random layers of two-layer pathways as their modes see them on average: √(n/2)·scale in either layer."""
+    """An init with the mean effective start of small random two-layer pathways: strength √(n/2)·scale in each layer."""
     graph = setup.net.graph
     hidden = [set(edge) & set(graph.hidden) for edge in graph.edges]
     if graph.depth != 2 or any(len(node) != 1 for node in hidden):

@@ -29,7 +29,7 @@ def spaced_task(shape: Sequence[int], variance: float, spectrum: tuple[float, fl
 def start(shape: Sequence[int], lam: float, scale: float, wrong_sign: bool, seed: int) -> list[np.ndarray]:
     """Layers with W₂ᵀW₂ − W₁W₁ᵀ = λI, as `inits.Balanced` draws them, with a determinant of a chosen sign.
 
-    Singular values of the map are `scale`.
+    The nonzero singular values of the map W₂W₁ are all `scale`.
     """
     inputs, hidden, outputs = shape
     left, right, middle = _rotations(np.random.default_rng([seed, 1, *shape]), outputs, inputs, hidden)
@@ -38,7 +38,7 @@ def start(shape: Sequence[int], lam: float, scale: float, wrong_sign: bool, seed
     count = min(shape)
     used = np.where(np.arange(hidden) < count, 1.0, 0.0)
     half = np.hypot(lam / 2, scale * used)
-    # Hidden directions without a part in the map belong to the larger layer.
+    # A hidden direction that does not contribute to the map has weight in the larger layer only.
     first, last = np.sqrt(np.maximum(half - lam / 2, 0)), np.sqrt(np.maximum(half + lam / 2, 0))
     into, out = min(inputs, hidden), min(outputs, hidden)
     return [middle[:, :into] * first[:into] @ right[:, :into].T, left[:, :out] * last[:out] @ middle[:, :out].T]

@@ -1,4 +1,4 @@
-"""What a network that has learned blobs in two contexts keeps of their two positions, layer by layer."""
+"""How much of a blob's two position features each layer keeps after a network has learned blobs in two contexts."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def measured(setup: Setup, seeds: Sequence[int], positions: int, middle: int) ->
 
 
 def _plane(hidden: Float[np.ndarray, "sample unit"], positions: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two dimensions of classical scaling, and which they are.
+    """Two dimensions of classical scaling, and their numbers.
 
-    They are the first two, or the next two where the first only tells the contexts apart.
+    They are the first and second, or the second and third where the first only separates the contexts.
     """
     points = scaling(hidden, 3)
     first = points[:, 0].reshape(CONTEXTS, positions**2)

@@ -1,4 +1,4 @@
-"""Panels about items in contexts: what pathways find to learn, and where the units of a ReLU network are on."""
+"""Panels about items in contexts: singular values of the pathways, and samples on which ReLU units are active."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import Dataset
 
-STRONGEST = 120  # units are drawn
+STRONGEST = 120  # number of units that are drawn, the strongest ones
 
 
 def draw_singular_values(axes: Axes, data: Dataset) -> None:
-    """Singular values of subsets of contexts and of their complements, `raw` on the target and on the `residual`.
+    """Singular values for one context and for the other two contexts: `raw` on the target, and on the `residual`.
 
     The residual is what the best linear map leaves of the target.
     """
@@ -32,10 +32,10 @@ def draw_singular_values(axes: Axes, data: Dataset) -> None:
                 if size == 1:
                     points.set_facecolor("none")
     axes.scatter([], [], marker="o", facecolors="none", edgecolors="0.3", s=28, label="one context")
-    axes.scatter([], [], marker="x", color="0.3", s=28, label="the two others")
+    axes.scatter([], [], marker="x", color="0.3", s=28, label="the other two contexts")
     axes.annotate("on the target", (modes[2] + 0.4, float(data.raw.isel(mode=2).max())), va="center")
     axes.annotate("on the residual", (modes[0], float(data.residual.isel(mode=-2).min())), ha="left", va="bottom")
-    axes.set(xlabel="mode", ylabel="singular value", title="a tie on the residual, not on the target", yscale="log")
+    axes.set(xlabel="mode", ylabel="singular value", title="singular values tie on the residual only", yscale="log")
     axes.legend(loc="upper right")
 
 
@@ -60,4 +60,4 @@ def draw_units(axes: Axes, data: Dataset, contexts: int) -> None:
     axes.set_xticks(middles, [f"{epoch:g}" for epoch in data.shown.values])
     axes.tick_params(length=0)
     axes.set(xlabel="items in contexts 1, 2, 3 (colours) at epoch", ylabel="strongest ReLU units, sorted", yticks=[])
-    axes.set_title("samples for which each unit is on")
+    axes.set_title("samples on which each unit is active")

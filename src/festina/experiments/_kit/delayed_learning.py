@@ -97,7 +97,7 @@ def mirror_gap(setup: Setup, trajectory: Trajectory, names: Sequence[str], seed:
 
 
 def time_to_learn(data: Dataset, share: float) -> Float[np.ndarray, "lam seed"]:
-    """When the loss has fallen to a share of its start, linear in its logarithm between records."""
+    """The time at which the loss has fallen to a share of its initial value; log loss is interpolated linearly."""
     relative = np.log(data.loss / data.loss.isel(time=0)).values
     return crossing(data.time.values, -relative, -np.log(share))
 

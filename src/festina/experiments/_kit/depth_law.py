@@ -13,8 +13,8 @@ from .training import simulate
 
 OPPOSITE = dict(X=1.0, Y=0.5)  # squared distances of the opposite points
 GAPS = {"dx": (0.5, 1.0, 1.5), "dy": (0.4, 0.7, 1.0)}
-LEVELS = 200  # of a chain's weight, at which its distances are compared
-LEARNED = 1e-3  # the loss below which a trial counts
+LEVELS = 200  # number of levels of a chain's weight at which its distances are compared
+LEARNED = 1e-3  # a trial has learned if its final loss is below this
 
 
 class Training(NamedTuple):
@@ -64,7 +64,7 @@ def at_levels(
 ) -> tuple[Float[np.ndarray, "level layer"], Float[np.ndarray, " level"]]:
     """H and P at equal steps of the chain's weight P^(1/2L).
 
-    Between records in logarithms: the transition is short.
+    Values are interpolated between records in logarithms, because the transition is short.
     """
     weight = P ** (1 / (2 * (H.shape[1] + 1)))
     levels = np.log(np.linspace(weight[0], weight[-1], LEVELS))
@@ -76,7 +76,7 @@ def at_levels(
 
 
 def straightness_from_nothing(depth: int) -> Float[np.ndarray, " layer"]:
-    """R² of P/H against H in a chain whose weight grows from nothing to 1, at equal steps of the weight.
+    """R² of P/H against H in a chain whose weight grows from zero to 1, at equal steps of the weight.
 
     Both are powers of the weight, whose moments are known.
     """

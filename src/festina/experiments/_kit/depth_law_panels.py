@@ -27,10 +27,10 @@ def draw_chain(ends: Axes, lines: Axes, straight: Axes, data: Dataset) -> None:
         H = data.distance[:, layer]
         top = float(data.output[-1] / H[-1])
         lines.plot(H / H[-1], data.output / H / top, color=COLOURS[number], lw=1.5, label=f"l = {layer + 1}")
-    lines.set(xlabel="H / its end", ylabel="P/H / its end", title="only half way up P/H is linear in H")
+    lines.set(xlabel="H / final H", ylabel="P/H / its final value", title="P/H is linear in H in the middle layer only")
     lines.legend(loc="upper left")
     straight.plot(share, data.straightness, "o-", color=COLOURS[0], label=f"from weights of {data.attrs['begin']:g}")
-    straight.plot(share, data.straightness_from_nothing, "--", color="0.3", lw=1.3, label="from nothing, derived")
+    straight.plot(share, data.straightness_from_nothing, "--", color="0.3", lw=1.3, label="from zero weights, derived")
     straight.set(xlabel="l / L", ylabel="R² of P/H against H", title="how straight P/H is", ylim=(0, 1.05))
     straight.legend(loc="lower center")
 

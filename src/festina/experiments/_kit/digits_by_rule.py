@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 LAYERS, BATCH = 4, 64
-IMAGES = 10000  # of the first digits are in the sums of eq. 50, as run
+IMAGES = 10000  # number of images, from the first on, that eq. 50 as run sums over
 THEORY, CLASSES = "eq. 50", "classes"
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from xarray import Dataset
 
-LEARNED = 1e-3  # of the loss
-NEAR = 0.1  # a loss within so much of Y/8, relative, is on the plateau
+LEARNED = 1e-3  # a network has learned once its loss is below this
+NEAR = 0.1  # a loss that differs from Y/8 by less than this fraction is on the plateau
 EPOCHS = "training (epochs)"
 CURVES = {"H": "‖dh‖²", "P": "‖dy‖²", "w": "w"}
 COLOUR = dict(zip(CURVES, COLOURS, strict=False))

@@ -45,7 +45,7 @@ def draw_grams(axes: Axes, data: Dataset) -> None:
         ylim=(0, 1.05),
         xlabel="gain of the initial weights",
         ylabel="Gram ratio, between / within",
-        title="… because domains share hidden directions",
+        title="from small weights domains share directions",
     )
 
 

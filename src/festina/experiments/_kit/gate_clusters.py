@@ -35,7 +35,7 @@ def some_seeds(trained: Trajectory, rows: Iterable[int]) -> Trajectory:
 
 
 def has_four_gates(trained: Trajectory, how: str, starts: int, seed: int) -> bool:
-    """Whether the best of so many starts of k-means, with four clusters, gives the common and the two-context gates."""
+    """Whether the best of `starts` runs of k-means, with four clusters, gives the common and the two-context gates."""
     return set(GATES) == set(_four_clusters(trained, how, starts, seed).names)
 
 
@@ -124,5 +124,5 @@ def draw_successes(axes: Axes, data: Dataset) -> None:
         yticks=[0, 0.5, 1],
     )
     axes.set_ylabel(f"share of {data.sizes['start']} single starts")
-    axes.set_title("all four gates (✓ ✗: best of ten starts)")
+    axes.set_title("starts that find all four gates (✓ ✗: best of ten)")
     axes.legend(loc="upper left", ncols=1)

@@ -1,4 +1,4 @@
-"""Panels about the gates of ReLU units while they learn: what units are on for, and how their gates change."""
+"""Panels about the gates of ReLU units in training: the samples on which units are active, and how these change."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ ROUNDING = 1e-16  # smaller errors are drawn as this one
 
 
 def draw_switches(axes: Axes, mean: Dataset) -> None:
-    """Weight in units that were on everywhere at first, that still are, and whose gates have changed."""
+    """Weight in units that were active on all samples at first, that still are, and whose gates have changed."""
     run_as, printed = mean.start.values
     for start, style in ((run_as, "-"), (printed, ":")):
         at = mean.sel(start=start)
         lines = {
-            "in units all-on at first": at.began_all_on,
-            "… still all-on, of these": at.kept_all_on,
-            "in units with other gates than at first": at.switched,
+            "in units active on all samples at first": at.began_all_on,
+            "part of this still active on all samples": at.kept_all_on,
+            "in units whose gates have changed": at.switched,
         }
         for k, (label, line) in enumerate(lines.items()):
             named = label if start == run_as else None
@@ -52,7 +52,7 @@ def draw_patterns(axes: Axes, mean: Dataset, every: int) -> None:
 
 
 def draw_errors(axes: Axes, mean: Dataset) -> None:
-    """Distances from the ReLU network of constant gates, and of its own gates replayed."""
+    """How far a network with constant gates, and a replay of the recorded gates, are from the ReLU network."""
     # At the start outputs are 0, and there is nothing to compare.
     compared = mean.epoch.values >= FOLLOWED[0]
     gaps = {
@@ -70,7 +70,7 @@ def draw_errors(axes: Axes, mean: Dataset) -> None:
 
 
 def draw_votes(axes: Axes, mean: Dataset) -> None:
-    """Shares by majority: everywhere, two contexts, others."""
+    """Shares of the weight by majority vote: units for all contexts, for two contexts, and others."""
     known = ["111", *PAIRS]
     names = ["all contexts", *(f"contexts {a}, {b}" for a, b in ((1, 2), (1, 3), (2, 3)))]
     others = mean.majority.sum("vote") - mean.majority.sel(vote=known).sum("vote")
@@ -82,7 +82,7 @@ def draw_votes(axes: Axes, mean: Dataset) -> None:
         labels=[*names, "others"],
         lw=0,
     )
-    axes.set_title("… for most items of a context (majority)")
+    axes.set_title("contexts by majority vote over their items")
 
 
 def draw_followed(axes: Axes, data: Dataset) -> None:

@@ -1,4 +1,4 @@
-"""Panels about gatings that race: when each reaches a share of the loss, singular values, and what taking away does."""
+"""Panels about competing gatings: epochs to a share of the loss, singular values, and the effect of removing data."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ FRACTIONS = (0.5, 0.1, 0.01)
 
 
 def draw_taking_away(axes: Axes, data: Dataset) -> None:
-    """How often the first singular value of random data rises once something is taken away."""
+    """How often the first singular value of random data rises when an input, an output or a sample is removed."""
     share = 100 * data.raised.values
     axes.bar(data.taken.values, share, color=[COLOURS[5]] * 3 + [COLOURS[1]], width=0.6)
     for k, high in enumerate(share):
         axes.annotate(f"{high:.3g} %", (k, high), ha="center", va="bottom")
     axes.set(ylabel="first singular value raised (%)", ylim=(0, 1.2 * share.max()))
-    axes.set_title(f"taking away from random data, {TRIALS} cases each")
+    axes.set_title(f"removing part of random data, {TRIALS} cases each")
 
 
 def draw_times(axes: Axes, data: Dataset, colours: dict[str, str]) -> None:

@@ -123,7 +123,10 @@ def least_loss(task: Task, net: GivenGates) -> float:
 def one_mode_each(
     task: Task, times: Float[AnyArray, " time"], units: int, scale: float, rate: float
 ) -> Float[np.ndarray, " time"]:
-    """The loss of a pathway for each point and nothing else: each has one mode; a step slows s to ln(1 + lr s)/lr."""
+    """The loss of a network with one pathway per point and no common pathway.
+
+    Each pathway has one mode; steps of finite size lower its s to ln(1 + lr s)/lr.
+    """
     x, y = np.linalg.norm(task.x, axis=1), np.linalg.norm(task.y, axis=1)
     s, d = x * y / SAMPLES, x**2 / SAMPLES
     slowed = np.log1p(rate * s) / rate

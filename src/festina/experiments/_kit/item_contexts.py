@@ -50,13 +50,13 @@ def gated(
 
 
 def left_by_linear(task: Task) -> Task:
-    """The same task with what the best linear map leaves of its answers."""
+    """The same task, with the residual of the best linear map as its targets."""
     left = task.y - task.x @ np.linalg.lstsq(task.x, task.y, rcond=None)[0]
     return tasks.from_arrays(task.x, left, labels=task.labels)
 
 
 def strengths(task: Task, sizes: int | Sequence[int], contexts: int, items: int) -> Float[np.ndarray, "subset mode"]:
-    """Singular values of every subset's correlations of answers with items."""
+    """Singular values of the correlations between targets and items, for every subset of contexts."""
     moments = gated(sizes, contexts=contexts, items=items, width=1).moments(task)
     return np.array([np.linalg.svd(cov, compute_uv=False) for cov in moments.cov_yx[1:]])
 
@@ -134,9 +134,9 @@ def output_overlap(items: int, contexts: int) -> float:
 
 
 def plateaus(items: int, contexts: int) -> tuple[float, ...]:
-    """The last loss of a linear network, summed over samples: true, and twice by a closed form of wrong variances.
+    """The final loss of a linear network, summed over samples: its true value, and two from wrong variances.
 
-    The wrong variances are eigenvalues of Σˣ in order of size, with context inputs of size 1 and as run.
+    These two use the closed form with the eigenvalues of Σˣ in order of size, for context inputs of size 1 and as run.
     """
 
     def excess(kappa: float) -> float:

@@ -37,7 +37,7 @@ def cosine(beta: Path, target: Vector) -> Float[np.ndarray, " time"]:
 
 
 def turning_rate(times: Float[np.ndarray, " time"], beta: Path, target: Vector, delta: float) -> float:
-    """Growth rate of the cotangent of the angle to the target, once the start is forgotten and before rounding."""
+    """Growth rate of the cotangent of the angle to the target, at late times but before rounding errors matter."""
     along = beta @ target / np.linalg.norm(target)
     across = np.linalg.norm(beta - np.outer(along, target) / np.linalg.norm(target), axis=1)
     speed = np.hypot(np.linalg.norm(target), delta / 2)
@@ -46,7 +46,7 @@ def turning_rate(times: Float[np.ndarray, " time"], beta: Path, target: Vector, 
 
 
 def predicted_turning_rate(deltas: Float[np.ndarray, "*deltas"], r: float) -> Float[np.ndarray, "*deltas"]:
-    """½(√(4r² + δ²) + δ)."""
+    """The predicted growth rate of this cotangent, ½(√(4r² + δ²) + δ)."""
     return (np.sqrt(4 * r**2 + deltas**2) + deltas) / 2
 
 

@@ -6,5 +6,5 @@ from collections.abc import Iterable
 
 
 def comma_separated(numbers: Iterable[float]) -> str:
-    """Three digits of each number, and whole numbers from 1000 on."""
+    """Numbers joined by commas, with three significant digits below 1000 and rounded to whole numbers above."""
     return ", ".join(f"{float(number):.3g}" if abs(number) < 1000 else f"{float(number):.0f}" for number in numbers)

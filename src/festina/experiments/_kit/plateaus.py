@@ -48,7 +48,10 @@ def two_linear_layers(
 
 
 def share_of_waiting(data: Dataset) -> DataArray:
-    """The share of epochs with a loss near Y/8, of those until the network has learned or of all; (network, seed)."""
+    """The share of epochs with a loss near Y/8, of those until the network has learned or, if it never does, of all.
+
+    Axes are (network, seed).
+    """
     return data.plateau / data.learned.fillna(float(data.epoch[-1]))
 
 

@@ -30,13 +30,13 @@ def flat_tree(items: int, contexts: int) -> Task:
 
 
 def poly_bernoulli(items: int, contexts: int) -> int:
-    """Σ_m (m!)² S(n + 1, m + 1) S(C + 1, m + 1)."""
+    """The poly-Bernoulli number Σ_m (m!)² S(n + 1, m + 1) S(C + 1, m + 1), with S the Stirling numbers."""
     terms = range(min(items, contexts) + 1)
     return sum(factorial(m) ** 2 * stirling(items + 1, m + 1) * stirling(contexts + 1, m + 1) for m in terms)
 
 
 def stirling(n: int, k: int) -> int:
-    """Number of ways to part n things into k groups."""
+    """Stirling number of the second kind: the number of partitions of n things into k nonempty groups."""
     if n == k:
         return 1
     return 0 if k < 1 or k > n else k * stirling(n - 1, k) + stirling(n - 1, k - 1)

@@ -13,7 +13,7 @@ from ... import Setup
 from ..._foundation.arrays import AnyArray
 from ...theories.aligned_modes import mode
 
-LARGE = 8.0  # eqs. 13-15 as they stand lose their digits where the largest exponent is beyond
+LARGE = 8.0  # beyond this exponent, eqs. 13-15 as they stand lose their digits in float64
 
 
 def shallow_mode(times: Float[AnyArray, " time"], s: float, variance: float, start: float) -> Float[AnyArray, " time"]:

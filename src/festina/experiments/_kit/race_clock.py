@@ -1,4 +1,4 @@
-"""The clock of a race: pathways that write to the same mode share its error, and each is a function of its integral.
+"""The clock of a race: pathways that learn the same mode share its error, and each depends on its time integral alone.
 
 With e the error of a mode and T = ∫ e dt, every pathway is a function of T alone, whatever its rivals do. Dividing the
 law of the race [jarvis2025, eq. 10] by e gives, for decoupled layers,

@@ -1,4 +1,4 @@
-"""A random task and its reverse: the same inputs with the opposite answers, and weights that have learned the first."""
+"""A random task and its reverse: the same inputs with the opposite targets, and weights that have learned the first."""
 
 from __future__ import annotations
 

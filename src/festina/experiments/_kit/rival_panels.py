@@ -1,4 +1,4 @@
-"""What rival pathways have in the end: exponents of the start, shares of every level, and their panels."""
+"""Final strengths of rival pathways: how they scale with the start, their shares of every level, and panels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def start_exponents(final: DataArray, starts: np.ndarray) -> Float[np.ndarray, "
 
 
 def random_exponents(data: Dataset) -> Float[np.ndarray, " dim"]:
-    """The same for the levels of the hierarchy, between the smallest two random weights; medians over seeds."""
+    """The exponent of loser/winner for each level of the hierarchy, between the smallest two σ; medians over seeds."""
     medians = loser_over_winner(by_level(data)).median("seed").transpose("scale", "dim").values
     return slopes(medians, data.scale.values**2)[-1]
 
@@ -77,7 +77,7 @@ def draw_exponents(axes: Axes, data: Dataset) -> None:
     exponents = start_exponents(data.rivals_training.isel(time=-1), data.start.values**2)
     axes.plot(data.ratio, exponents, "o", color=COLOURS[0], ms=7, label="decoupled start")
     axes.plot(data.dim, random_exponents(data), "x", color=COLOURS[1], ms=7, mew=2, label="random weights")
-    axes.set(xlabel="s₂/s₁", ylabel="exponent of loser/winner in a₀²", title="how the loser vanishes with the start")
+    axes.set(xlabel="s₂/s₁", ylabel="exponent of loser/winner in a₀²", title="loser/winner is a power of the start")
     axes.legend()
 
 
@@ -89,11 +89,11 @@ def draw_tree(axes: Axes, data: Dataset) -> None:
             strengths = middle.tree_training.isel(path=k, mode=members).mean("mode").transpose("seed", "time")
             trained(axes, data.time, strengths, colour=COLOURS[k])
             predicted(axes, data.time, data.tree_theory.isel(path=k, mode=members[0]), colour=COLOURS[k])
-    for k, name in enumerate(("sense that shows levels 0, 1 best", "sense that shows levels 2, 3 best")):
+    for k, name in enumerate(("sense strongest in levels 0, 1", "sense strongest in levels 2, 3")):
         axes.plot([], [], color=COLOURS[k], lw=3, label=name)
     axes.set(
         xlabel=TIME,
-        ylabel="written to the output",
+        ylabel="contribution to the output",
         title=f"a race for every level, random σ = {float(middle.scale):g}",
     )
     axes.set_ylim(top=1.75 * float(data.target.max()))

@@ -45,7 +45,7 @@ def draw_generalising(axes: Axes, data: Dataset) -> None:
         axes.plot(k + spread, values, "o", ms=3.5, color=COLOURS[0], alpha=0.5, mew=0)
     axes.plot(data.pairs, error.median("seed"), "_", ms=22, mew=2, color="0.1", label="median")
     axes.axhline(1, color="0.5", lw=1, ls=":")
-    axes.annotate("no output", (float(data.pairs[-1]) + 0.35, 1), (0, 3), textcoords="offset points", ha="right")
+    axes.annotate("zero output", (float(data.pairs[-1]) + 0.35, 1), (0, 3), textcoords="offset points", ha="right")
     axes.set_xticks(
         data.pairs.values, [f"{k}\n{r:.2f}" for k, r in zip(data.pairs.values, data.runner_up.values, strict=True)]
     )

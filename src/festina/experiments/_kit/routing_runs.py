@@ -44,7 +44,7 @@ def trained_from_seeds(
 ) -> tuple[dict[str, np.ndarray], Float[AnyArray, "network kind"]]:
     """What is measured in networks from every seed with every number of trained pairs; axes (pairs, seed, …).
 
-    Also the last errors of the networks that are trained as gated networks as well.
+    The second result has the final errors of the networks that are also trained as gated networks.
     """
     starts = [np.tile(w, (len(pairs), 1, 1)) for w in routing.orthogonal_starts(domains, hidden, draws, TOGETHER)]
     masks = np.repeat([routing.trained_pairs(domains, count) for count in pairs], len(draws), axis=0)
@@ -87,10 +87,10 @@ def from_decoupled(
 ) -> Mapping[str, AnyArray | list[int]]:
     """Gradient descent from decoupled starts.
 
-    `loss` and `drift`, that of M b₁² − b₂² over b₂² in the first mode, are measured at several rates. `half` is
-    measured at lr/SMALL: the epochs of lr until the first mode is half learned, and `law` what the law has for it. The
-    first entries are for one pair per domain and every number of domains in `sharing`, the others for all domains and
-    every number of trained pairs in `per`.
+    `loss`, and `drift`, the drift of M b₁² − b₂² relative to b₂² in the first mode, are measured at several rates.
+    `half` is the number of epochs of lr until the first mode is half learned, measured at lr/SMALL, and `law` is what
+    the law predicts for it. The first entries are for one pair per domain and every number of domains in `sharing`, the
+    others for all domains and every number of trained pairs in `per`.
     """
     per, modes = sorted({*pairs, domains}), routing.strengths()
     settings = [(count, 1) for count in sharing] + [(domains, count) for count in per]

@@ -53,7 +53,7 @@ def draw_ranking(axes: Axes, data: Dataset) -> None:
         predicted(axes, sizes / count, theory, colour=colour)
         axes.plot(sizes / count, gated, "o", color=colour, ms=5)
     axes.set(xlabel="share of contexts in which a pathway is on, m/C", ylabel="epochs to a tenth of the loss")
-    axes.set(title="pathways for all contexts but one win …", ylim=(0, None))
+    axes.set(title="pathways for all contexts but one are fastest", ylim=(0, None))
     axes.legend(loc="lower left")
 
 
@@ -64,7 +64,7 @@ def draw_strengths(axes: Axes, data: Dataset) -> None:
     for of, colour in (("target", COLOURS[0]), ("residual", COLOURS[1])):
         axes.plot(sizes, here.strength.sel(of=of), "o-", color=colour, label=f"s on the {of}")
     axes.set(xlabel=f"contexts in which a pathway is on, of {count}", ylabel="singular value", xticks=sizes)
-    axes.set(title="… though half-size sets are strongest on the residual", ylim=(0, None))
+    axes.set(title="half-size sets are strongest on the residual", ylim=(0, None))
     ahead = axes.twinx()
     ahead.semilogy(sizes, here.head_start, "s--", color="0.4", ms=4, lw=1, label="head start B₀/a")
     ahead.spines["right"].set_visible(True)

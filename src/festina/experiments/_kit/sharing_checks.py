@@ -26,7 +26,7 @@ def conserved_drift(
     rates: Sequence[float],
     seed: int,
 ) -> dict[str, list[float]]:
-    """At several rates: the largest drift of M b₁² − b₂², over the last b₂², and b₂/b₁ in the end."""
+    """At several rates: the largest drift of M b₁² − b₂² relative to the final b₂², and the final ratio b₂/b₁."""
     net, task = shared_layers.two_layers([count], hidden)
     paths, measured = net.paths(), {"drift": [], "ratio": []}
     for rate in rates:

@@ -1,4 +1,4 @@
-"""What a shared pathway and its private rivals have in the end: shares, exponents of the start, and their panels."""
+"""Final strengths of a shared pathway and its private rivals: shares, scaling with the start, and panels."""
 
 from __future__ import annotations
 

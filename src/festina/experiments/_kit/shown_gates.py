@@ -1,4 +1,4 @@
-"""What the units of a network in training are on for."""
+"""Which gates the units of a network have in training, and how much of the weight is in each kind of gate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_units(trained: Trajectory, size: Sequence[int]) -> dict[str, Any]:
     numbers = np.unique(numbers_of(on))
     strong = numbers_of(on[:, -1][weight[:, -1] >= STRONG * weight[:, -1].max(axis=-1, keepdims=True)])
     every = gates_of(numbers, on.shape[-1])
-    # Where there are thousands of gates a linear program is spent on those of the last record that have grown.
+    # Where there are thousands of gates, linear programs test only those of units that have grown by the last record.
     tested = every if len(every) <= 2 ** (SIZES[1][0] * SIZES[1][1]) else gates_of(np.unique(strong), on.shape[-1])
     refuted = int(crossed(every, *size).sum()) + sum(not implementable(gate, task) for gate in tested)
     share = weight / weight.sum(axis=-1, keepdims=True)

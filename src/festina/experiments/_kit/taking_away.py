@@ -1,4 +1,4 @@
-"""How often the first singular value of random data rises once an input, an output or a sample is taken away."""
+"""How often the first singular value of random data rises when an input, an output or a sample is removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TRIALS, SHAPE = 2000, (20, 8, 12)  # samples, inputs and outputs of random data
 
 
 def raised(rng: np.random.Generator) -> Float[np.ndarray, " taken"]:
-    """The share of random data sets whose Σʸˣ has a larger first singular value without what is taken away."""
+    """The share of random data sets in which each removal of TAKEN raises the first singular value of Σʸˣ."""
     n, d_in, d_out = SHAPE
     x, y = rng.normal(size=(TRIALS, n, d_in)), rng.normal(size=(TRIALS, n, d_out))
 

@@ -40,7 +40,7 @@ def strengths(maps: Float[np.ndarray, "seed time feature item"], task: Task) -> 
 def stated_half_times(
     singular: Float[np.ndarray, "*levels"], variance: float, start: float
 ) -> Float[np.ndarray, "*levels"]:
-    """τ/(2s) ln(s/(λ a₀) − 1); infinite where there is nothing to learn."""
+    """Half-times by the closed form, τ/(2s) ln(s/(λ a₀) − 1); infinite where there is nothing to learn."""
     safe = np.where(singular > 0, singular, 1.0)
     return np.where(singular > 0, np.log(safe / (variance * start) - 1) / (2 * safe), np.inf)
 

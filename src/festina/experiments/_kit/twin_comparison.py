@@ -30,7 +30,7 @@ def small_start(net: nets.Gated, scale: float, ahead: float = 1.0) -> inits.Smal
 
 
 def compared(relu: Trajectory, twins: Mapping[str, Trajectory], epoch: float) -> Dataset:
-    """`gates.compare` with times in epochs, where an `epoch` is so much time."""
+    """The result of `gates.compare` with times in epochs; `epoch` is the time that one epoch takes."""
     data = compare(relu, twins, fractions=FRACTIONS)
     for name in ("time_shift", "time_to", "reference_time_to"):
         data[name] = data[name] / epoch

@@ -45,7 +45,7 @@ def draw_losses(axes: Axes, data: Dataset, count: int) -> None:
     """Losses of the ReLU network, its twins, ContextRace and the closed form with fitted starts."""
     first = float(data.relu_loss[0, 0])
     trained(axes, data.epoch, data.relu_loss / first, colour=COLOURS[0], label="ReLU")
-    twins = {TWIN: (COLOURS[1], "twin: all but one"), HALF: (COLOURS[2], "twin, half in common")}
+    twins = {TWIN: (COLOURS[1], "twin: all but one"), HALF: (COLOURS[2], "twin, wide common pathway")}
     for name, (colour, label) in twins.items():
         if name in data.net:
             axes.plot(data.epoch, data.gated_loss.sel(net=name)[0] / first, color=colour, lw=1.4, label=label)

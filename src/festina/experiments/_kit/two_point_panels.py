@@ -72,7 +72,7 @@ def draw_pairs(axes: Axes, data: Dataset) -> None:
 
 
 def draw_zero(axes: Axes, data: Dataset) -> None:
-    """The border of the starts that pass through H = 0, where the closed form stays and solvers do not."""
+    """H from a start on the border of those that pass through H = 0: the closed form, and solvers that may leave it."""
     for number, solver in enumerate(data.solver.values):
         axes.plot(data.zero_time, data.zero_solved.sel(solver=solver), color=COLOURS[number + 1], lw=1.5, label=solver)
     axes.plot(data.zero_time, data.zero_closed_form, color="0.1", lw=1.5, ls=DASHES, label="closed form")

@@ -32,7 +32,7 @@ def draw_mixture(axes: Axes, data: Dataset) -> None:
     some = data.isel(margin=data.margin.values > 0)  # at Δ = 0 the signs of activities say nothing
     trained(axes, some.margin, some.one_point_share.T, colour=COLOURS[0])
     axes.plot(some.margin, some.one_point_share.mean("seed"), color=COLOURS[0], lw=1, marker="x", ms=5)
-    axes.set(ylabel="weight in units for one point", title="from one gating to the other")
+    axes.set(ylabel="weight in units for one point", title="from XoR gates to linear gates")
 
 
 def draw_gain(axes: Axes, data: Dataset) -> None:
@@ -40,7 +40,7 @@ def draw_gain(axes: Axes, data: Dataset) -> None:
     above = data.relu_steps.mean("seed") / data.gated_steps.mean("seed").min("gating") - 1
     axes.plot(data.margin, 100 * above, color=COLOURS[0], marker="x", lw=1, ms=5)
     axes.axhline(0, color="0.8", lw=0.8, zorder=0)
-    axes.set(ylabel="ReLU steps above the fastest (%)", title="ReLU follows to a few per cent")
+    axes.set(ylabel="ReLU steps above the fastest (%)", title="ReLU is within a few per cent of the fastest")
 
 
 def draw_times(axes: Axes, data: Dataset, colours: Mapping[str, str]) -> None:

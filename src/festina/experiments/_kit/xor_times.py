@@ -80,7 +80,7 @@ def equal_time(start: float) -> tuple[float, ...]:
 
 
 def alone_until() -> float:
-    """The margin up to which a unit along the input of a point is off for all other points."""
+    """The margin up to which a unit with weights along the input of a point is inactive on all other points."""
 
     def largest_overlap(margin: float) -> float:
         points = np.asarray(tasks.xor(margin).x)

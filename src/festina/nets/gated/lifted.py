@@ -44,7 +44,7 @@ CHUNK = 4096  # samples whose gated inputs are held at once
 
 @noun
 class Lifted(Net):
-    """A gated network on one task; inputs of `map` are gated inputs, those of `apply` carry their gates."""
+    """A gated network on one task; `map` acts on gated inputs, `apply` on rows of x followed by columns of gates."""
 
     plan: Plan = static()
     d_in: int = static()  # columns of x before the gates

@@ -1,4 +1,4 @@
-"""The law of gated paths: their moments, and the gradient as a sum over them. [jarvis2025, eqs. 3, 4 and 8]"""
+"""The equations of gated paths: their moments, and the gradient as a sum over paths. [jarvis2025, eqs. 3, 4 and 8]"""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ learn by
 
 with B the product of the edges of a path, B_{p\\e} that of the others, and j the paths that write where p writes. With
 one basis per node the overlaps are diagonal, and this is [jarvis2025, eqs. 6 and 10]; across components they are full
-matrices. It is the flow of all weights as long as the brackets stay U_p diag(…) V_pᵀ. `race_bases` finds the bases,
-`race_layers` what a start is in them.
+matrices. It is exact gradient flow as long as the brackets stay U_p diag(…) V_pᵀ. `race_bases` finds the bases, and
+`race_layers` expresses initial weights in them.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ Strengths: TypeAlias = Float[AnyArray, "edge mode"]
 
 @dataclasses.dataclass(frozen=True)
 class PathRace:
-    """The bases of all paths, and their moments in them; modes padded with zeros to one number."""
+    """The bases of all paths, and the moments in these bases; modes are padded with zeros to a common number."""
 
     moments: PathMoments
-    component: tuple[int, ...]  # of each path; −1 for a closed one that shares no edge with an open one
+    component: tuple[int, ...]  # component of each path; −1 for a closed path that shares no edge with an open one
     nodes: Mapping[tuple[int, str], Basis]  # (component, input or output node): its basis
     left: tuple[Basis, ...]  # U_p; its units are the rows that the path writes
     right: tuple[Basis, ...]  # V_p; its units are the columns that the path reads
@@ -76,7 +76,7 @@ class PathRace:
         return members
 
     def landing(self, p: int) -> Float[np.ndarray, "path row mode"]:
-        """What the modes of each path write in the rows of path p; 0 for a path that p does not see."""
+        """The left vectors of each path in the output rows of path p; 0 for a path of higher rank than p."""
         reached = np.zeros((len(self.left), *self.left[p].shape))
         for j, left in enumerate(self.left):
             if self.ranks[j] <= self.ranks[p]:
@@ -210,8 +210,8 @@ def integrated(
 def coupling_defect(race: PathRace, strengths: Float[np.ndarray, "time path mode"]) -> float:
     """Largest part of a bracket that is not U_p diag(…) V_pᵀ, relative to all of it, along a solution.
 
-    Off-diagonal parts couple modes, and parts outside U_p turn the output vectors. While there are neither along the
-    solution, it is the flow itself.
+    Off-diagonal parts couple modes, and parts outside U_p rotate the output vectors. As long as both vanish along the
+    solution, it is exact gradient flow.
     """
     worst = 0.0
     for p in race.open:

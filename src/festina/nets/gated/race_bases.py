@@ -1,18 +1,18 @@
 """Bases of the input and output nodes of a gated network, in which the moments of its paths are diagonal.
 
-The basis of an input node are the singular vectors of Σʸˣ. Where singular values are equal, any rotation of their
-vectors would do, and the basis among them is chosen by the next operator that tells them apart:
+The basis of an input node consists of the singular vectors of Σʸˣ. Where singular values are equal, any rotation of
+these vectors would do, and the basis is chosen by the next operator that is not degenerate there:
 
 1. the Σˣ of the component;
-2. what the paths that race with its own say about it through Σˣ(j, p);
-3. what is known at its columns of x from all components;
+2. the moments of paths that compete with those of the component (rivals), carried over by Σˣ(j, p);
+3. these moments for all components together, pooled over the columns of x that the node reads;
 4. a fixed matrix over the columns of x, so that components that read the same columns make the same choice.
 
 The moments then carry these vectors to the other nodes of the component. Variances are read off as vᵀ Σˣ v of each
 vector, never sorted by themselves.
 
-Nodes of a component that no open path joins number their modes in order of strength: mode a of an edge that they share
-is mode a of each of them.
+Nodes of a component that no open path connects number their modes in order of strength: mode a of an edge that they
+share is mode a of each of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Matrix: TypeAlias = Float[np.ndarray, "row column"]
 Vector: TypeAlias = Float[np.ndarray, " column"]
 Columns: TypeAlias = Mapping[str, Sequence[int]]  # of x or y, by node
 Links: TypeAlias = Mapping[tuple[str, str], Sequence[Matrix]]  # (to, from): the moments between two nodes
-FAR = 3  # how many paths away a moment is still heard of: rivals of rivals of rivals
+FAR = 3  # how many steps from rival to rival the moments of a path are passed on
 
 
 def bases_of_components(
@@ -60,10 +60,10 @@ def bases_of_components(
 
 
 def _told_by_rivals(moments: PathMoments, writes: Columns) -> list[Matrix]:
-    """At the input of each path, what its moments say, and those of the paths that race with it through Σˣ(j, p).
+    """For each path, a symmetric matrix over its inputs, made of its own moments and of those of its rivals.
 
-    Paths race if they write to the same rows while open together. Their own matrices K(j) become
-    Σˣ(p, j) K(j) Σˣ(j, p), and their targets Σʸˣ(p)ᵀ Σʸˣ(j) Σˣ(j, p), which is all that couples the two.
+    Two paths are rivals if they write to the same rows while open together. The matrix K(j) of a rival enters as
+    Σˣ(p, j) K(j) Σˣ(j, p), and its target as Σʸˣ(p)ᵀ Σʸˣ(j) Σˣ(j, p); nothing else couples the two paths.
     """
     numbers, weight = range(len(moments.paths)), _generic(len(moments.paths), len(moments.paths))
     rows = [list(writes[path.target]) for path in moments.paths]
@@ -90,7 +90,7 @@ def _told_by_rivals(moments: PathMoments, writes: Columns) -> list[Matrix]:
 
 
 def _pooled_over_columns(moments: PathMoments, told: Sequence[Matrix], reads: Columns, d_in: int) -> Matrix:
-    """What is known at the inputs of all paths together, over the columns of x."""
+    """The sum of these matrices over all paths, as one matrix over the columns of x."""
     pool, weight = np.zeros((d_in, d_in)), _generic(len(told))
     for p, path in enumerate(moments.paths):
         pool[np.ix_(reads[path.source], reads[path.source])] += weight[p] * told[p]
@@ -136,8 +136,8 @@ def _placed(
 ) -> dict[str, Matrix]:
     """The bases with the vectors of every new mode in the first column that is free for it, or in one more.
 
-    Neither its nodes nor those at other ends of their paths have vectors there: such a path would carry the mode at
-    the start although it has nothing to learn, and would have to unlearn it.
+    A column is free if neither the nodes of the mode nor those at the other ends of their paths have a vector in it.
+    Otherwise such a path would carry the mode initially although it has nothing to learn, and would have to unlearn it.
     """
     near = {name: {name, *(end for path in ends if name in path for end in path)} for name in bases}
     bases = {name: basis.copy() for name, basis in bases.items()}
@@ -159,7 +159,7 @@ def _free(basis: Matrix) -> int:
 
 
 def _complement(basis: Matrix) -> Matrix:
-    """Orthonormal columns of what the columns of a basis leave out."""
+    """An orthonormal basis of the orthogonal complement of the columns of a basis."""
     if not basis.any():
         return np.eye(len(basis))
     left, values, _ = np.linalg.svd(basis)
@@ -181,8 +181,8 @@ def _links(moments: PathMoments, members: Sequence[int]) -> dict[tuple[str, str]
 def _pooled_over_nodes(links: Links, sources: Sequence[str], sizes: Mapping[str, int]) -> tuple[dict[str, Matrix], ...]:
     """Three symmetric matrices at each input node, diagonal in its basis: of Σʸˣ, of Σˣ, and of both.
 
-    A function of all moments as one symmetric matrix over all nodes is diagonal wherever they are, and knows what
-    they say about a node through others.
+    All moments together form one symmetric matrix over all nodes. A function of this matrix is diagonal wherever the
+    moments are, and combines what they imply about a node directly and through other nodes.
     """
     ends = np.cumsum([0, *sizes.values()])
     span = {node: slice(a, b) for node, a, b in zip(sizes, ends[:-1], ends[1:], strict=True)}
@@ -221,7 +221,7 @@ def _resolved(columns: Matrix, operators: Iterable[Matrix], side: Vector) -> Mat
 
 
 def _spread(vectors: dict[str, Matrix], links: Links, bases: Mapping[str, Matrix], count: int) -> None:
-    """Carry the vectors of new modes to all nodes that the moments link to where they are known; changes `vectors`."""
+    """Carry the vectors of new modes along the moments to all nodes that they link; changes `vectors` in place."""
     growing = True
     while growing:
         growing = False

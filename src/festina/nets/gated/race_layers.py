@@ -1,8 +1,8 @@
-"""What the start of a gated network is in the bases of its race.
+"""The initial weights of a gated network in the bases of its paths.
 
 Inputs and outputs have the bases of `race_bases`; hidden nodes get the vectors along which the layers carry their
-modes. Every edge e then has a strength b_e for each mode, W_e ≈ Σ_a b_e,a u_a v_aᵀ, and `defect` measures what its
-layer has besides.
+modes. Every edge e then has a strength b_e for each mode, W_e ≈ Σ_a b_e,a u_a v_aᵀ, and `defect` measures the part of
+the layer that is not of this form.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class Layers:
     into: Any  # per edge: basis of the node that it leaves
     out: Any  # per edge: basis of the node that it enters
     defect: Any  # per component: largest part of its layers that is not along the bases
-    derived: Any  # per component: whether it starts from what random layers grow from
+    derived: Any  # per component: whether its start is the effective one of small random layers
 
 
 def layers_in_bases(race: PathRace, graph: Graph, weights: Weights) -> Layers:
     """The start of a race from these weights.
 
-    A component that is not along its bases, but is one path of two layers, starts from where small random layers
-    seem to start: ½|W₁v + W₂ᵀu| in either layer, without what modes of larger S(p) use of the hidden layer.
+    A component that is not along its bases, but consists of one path of two layers, gets the effective start of small
+    random layers: ½|W₁v + W₂ᵀu| in either layer, without the hidden directions that modes of larger S(p) use.
     """
     xp = jnp if is_traced(weights) else np
     # In units of the largest weight: squares of what is small would be 0.
@@ -77,9 +77,10 @@ def layers_in_bases(race: PathRace, graph: Graph, weights: Weights) -> Layers:
 def _along(
     xp: ModuleType, graph: Graph, edges: Sequence[int], ends: Mapping[str, Basis], weights: Sequence[Layer]
 ) -> tuple[dict[str, Basis], list[Modes], Number]:
-    """Bases at all nodes of a component, strengths of its edges, and what its layers have besides, relative.
+    """Bases at all nodes of a component, strengths of its edges, and the relative size of what these leave out.
 
-    The basis of a hidden node is where the strongest edge below carries each mode, or else what edges above read.
+    The basis of a hidden node is the image of each mode under the strongest edge below; a mode that no edge below
+    carries gets the direction that the strongest edge above reads.
     """
     order = [node for node in graph.order if any(node in graph.edges[k] for k in edges)]
     below, above = dict(ends), dict(ends)
@@ -128,7 +129,7 @@ _staircase = in_double(staircase)
 
 
 def effective_layers(xp: ModuleType, race: PathRace, p: int, weights: Sequence[Layer]) -> tuple[Basis, Modes]:
-    """Hidden directions and strengths from which the two small random layers of a path seem to start."""
+    """The hidden directions and effective initial strengths of the two small random layers of a path."""
     first, last = (weights[k] for k in race.moments.paths[p].edges)
     values = race.strengths[p]
     order = np.argsort(-values, kind="stable")

@@ -1,7 +1,8 @@
 """The fit of independent modes: the start of one mode from its recorded strength.
 
-The task gives s and λ, the network its depth D; what a random start hands to a mode is seen later, when the mode is
-learned. The free number is a₀ in da/dt = D |a|^(2 − 2/D) (s − λ a) [saxe2014, eq. 12], searched as ln(a₀ λ/s).
+The task gives s and λ, and the network its depth D. The effective initial strength that a random initialisation gives
+a mode shows only later, when the mode is learned. The free number is a₀ in da/dt = D |a|^(2 − 2/D) (s − λ a)
+[saxe2014, eq. 12], searched as ln(a₀ λ/s).
 """
 
 from __future__ import annotations

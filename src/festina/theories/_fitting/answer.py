@@ -1,4 +1,4 @@
-"""What a fit says: numbers, how well they are known, how good the curves are, and what speaks against the theory."""
+"""The result of a fit: parameters, their uncertainty, the quality of the curves, and reasons against the theory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .records import Record
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-GOOD_FIT = 0.9  # R² of every curve that changes
-CHANGED = 0.1  # of the size of a curve; R² of one that changes less is that of its noise
-CONSTANT = 1e-9  # of the size of a curve
-IDENTIFIED = 1e6  # condition of the Gauss-Newton matrix
-KNOWN = 1.0  # standard error of a logarithm
-LARGEST_LOG = 80.0  # of a number in units of the record; beyond it nothing moves, or all is over at once
+GOOD_FIT = 0.9  # least R² of every curve that changes
+CHANGED = 0.1  # a curve changes if it varies by more than this share of its size; below, R² measures its noise
+CONSTANT = 1e-9  # a curve is constant if it varies by at most this share of its size
+IDENTIFIED = 1e6  # largest condition number of the Gauss-Newton matrix
+KNOWN = 1.0  # largest standard error of the logarithm of a parameter
+LARGEST_LOG = 80.0  # largest logarithm of a parameter in units of the record; beyond, nothing moves or all is over
 
 
 class Minimum(NamedTuple):

@@ -30,9 +30,9 @@ from .records import Record
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LARGE_START = 0.3  # H0/H∞, which no choice of units changes; the hidden difference then turns before it grows
-LEFT_TO_LEARN = 0.05  # of the target
-LONG_PLATEAU = 10.0  # in lengths of the transition; the closed form from a start of 1e-9 waits for 5
+LARGE_START = 0.3  # H0/H∞, a ratio without units; above it the hidden difference rotates before it grows
+LEFT_TO_LEARN = 0.05  # share of the target that a finished run may leave to learn
+LONG_PLATEAU = 10.0  # in durations of the transition; in the closed form from a start of 1e-9 the plateau lasts 5
 UNCHANGED = (
     "H, P and w do not change: nothing can be fitted",
     "train until the outputs differ as their targets do: record for longer, or a run that learns",
