@@ -43,7 +43,10 @@ LAWS = {
     "experiments": Laws("larger_starts_learn_sooner", "test_experiments.py", "every_experiment"),
 }
 # Tests that take every member of several kinds, or see all of them at once.
-FOR_ALL = {"test_bad_input.py": "valid_call or tasks.opposites or nets.Quadratic or inits.Uniform or rules.SignDescent"}
+FOR_ALL = {
+    "test_bad_input.py": "valid_call or tasks.opposites or nets.Quadratic or inits.Uniform or rules.SignDescent",
+    "test_theories.py": "rule_of_choice",
+}
 
 
 def skeletons() -> dict[str, tuple[int, str]]:

@@ -18,24 +18,25 @@ Numbers and texts of a user come in, and a Task leaves: second moments, samples 
 task knows no network; mathematics that several tasks share stands in the files that begin with an underscore.""",
     "nets": """Nets: architectures without weights, one file or folder each; `base` is the contract.
 
-Widths, graphs and gates come in, and a frozen Net leaves that says what may be asked of it. A net knows tasks, and
-neither initialisations, rules nor theories.""",
-    "inits": """Inits: laws of the initial weights, one file each; `base` is the contract.
+Widths, graphs and gates come in, and a frozen Net leaves that answers every question of the contract. A net may know
+tasks, but no initialisation, rule or theory; `gated` also holds the mathematics of gated paths and of their race.""",
+    "inits": """Inits: distributions of the initial weights, one file each; `base` is the contract.
 
-The numbers of a law come in, and a frozen Init leaves that draws weights for a net and a task. What several laws are
-made of stands in `_pieces`.""",
+The parameters of a distribution come in, and a frozen Init leaves that draws weights for a net and a task. Parts that
+several inits share are in `_pieces`.""",
     "rules": """Rules: how weights change, and what a unit of time is, one file each; `base` is the contract.
 
-Rates and tolerances come in, and a frozen Rule leaves that owns its clock. A rule knows no network: it gets a gradient
-and weights.""",
+Rates and tolerances come in, and a frozen Rule leaves, which defines how weights change and what a unit of time is. A
+rule knows no network: it is called with a gradient and weights.""",
     "theories": """Theories: a small state, its law of motion and a readout, one file each; `base` is the contract.
 
-A Setup comes in, and measured assumptions, states and readouts leave. Files that begin with an underscore are shared by
-several theories: certificates of the error, assumptions, maps of paths; a theory never trains.""",
-    "experiments": """Experiments: one file per finding, named by it; `base` has Claim and Result.
+A Setup comes in, and measured assumptions, states and readouts leave. Files that begin with an underscore are parts of
+theories: error certificates, common assumptions, fits, and the longer formulas of single theories (`_context_…`). A
+theory never trains.""",
+    "experiments": """Experiments: one file per finding, named by it; `base` is the contract.
 
-Parameters come in, and labelled data, claims and a figure leave. An experiment takes the public names of festina; what
-several findings share stands in `_kit`.""",
+Parameters come in, and labelled data, claims and a figure leave. An experiment may use every room below; it knows no
+other experiment and no report. Code that an experiment shares with others, or that is long, is in `_kit`.""",
 }
 WITH_BASE = {"theories"}  # whose abstract classes are public names of the folder
 # The files of these folders have tables, which the listing joins.
@@ -82,8 +83,10 @@ def joined_tables(folder: str) -> str:
 
 
 def has_table(path: Path) -> bool:
-    tops = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.Assign)]
-    return any(getattr(target, "id", "") == TABLE for node in tops for target in node.targets)
+    names: list[ast.expr] = []
+    for node in ast.parse(path.read_text()).body:
+        names += node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return any(isinstance(name, ast.Name) and name.id == TABLE for name in names)
 
 
 def public_names(folder: str) -> str:

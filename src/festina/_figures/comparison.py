@@ -49,7 +49,7 @@ class Pairing(Protocol):
 
 def clock_of(trajectory: Drawn) -> str:
     """The label of a trajectory's time axis; a trajectory recorded by a probe states it in its provenance."""
-    return str(trajectory.provenance.get("clock", "recorded time")) if trajectory.source.startswith("probe.") else TIME
+    return str(trajectory.provenance.get("clock", TIME))
 
 
 def comparison_figure(comparison: Pairing, names: Sequence[str] | str | None = None) -> Figure:

@@ -37,7 +37,7 @@ def describe(name: str) -> dict[str, Any]:
         text = f"{experiment.finding}\n\n{experiment.description}".strip()
         references = {entry["key"]: f"{entry['where']} — {entry['text']}" for entry in experiment.reference}
         facts = {"parameters": experiment.parameters(), "quick": dict(experiment.module.QUICK), "reference": references}
-        facts["presets"] = getattr(experiment.module, "PRESETS", {})
+        facts["presets"] = {k: v for k, v in experiment.presets.items() if k not in ("full", "quick")}
         return {"name": name, "kind": "experiment", "text": text, **facts}
     if kind == "theories":
         theory = members()[name]

@@ -86,6 +86,11 @@ class Trajectory(Mapping):
             self._weights = self._weights()
         return self._weights
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether a probe recorded it; its provenance then says what its times count."""
+        return "clock" in self._provenance
+
     def _fact(self, key: str) -> Any:
         value = self._provenance.get(key)
         return value() if callable(value) else value

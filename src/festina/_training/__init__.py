@@ -2,5 +2,5 @@
 
 What changes how training is computed, and not what is learned, belongs here: a faster inner loop is a `Descent`, one
 file beside its contract in `descent.py`, with its place in `descents.py`. Nothing here knows a theory, and
-`_verbs.solve` knows nothing of this subpackage.
+`_verbs.solve` knows nothing of this room.
 """

@@ -1,6 +1,16 @@
-"""Claim and Result: what an experiment says, and what it has measured.
+"""The contract of an experiment: what its file holds, with Claim and Result.
 
-In an experiment a claim is written in two parts, the statement and the comparison that decides it:
+An experiment is one file in this folder, named by its finding. Its docstring begins with the finding, in one or two
+sentences. The file holds:
+
+- `REFERENCE`, {key in references.bib: where}, and `QUICK`, the parameters that the quick preset changes; `PRESETS`,
+  {name: parameters}, if a source used other settings than it printed.
+- `run(*, …, seed=0)`, with the paper's values as defaults, which returns a `Result` and never plots. An experiment that
+  trains for hours takes `parts`, a folder of finished seeds, and trains by `simulate_in_parts`.
+- `claims(result)` and `figure(result)`, which read `result.data` alone, as it is in a saved report; `figure` computes
+  nothing.
+
+A claim is written in two parts, the statement and the comparison that decides it:
 
     paper("The curve printed for D = 2 is that of training: largest gap / target", at_most(gap, 0.01))
     paper("… and for D = 1", at_most(shallow_gap, 0.01), fails="its exponent lacks the input variance")

@@ -1,7 +1,7 @@
 """From a ReLU network to its gated linear twin: record its gates, replay them, read them, find a few, compare.
 
 The input is a Setup or the recording of a probe; the results are recordings, replays, gates that were found, and
-comparisons. This subpackage trains and solves by calling the verbs, and knows nothing of the probe.
+comparisons. This room trains by `simulate`, asks no theory, and does not import the probe.
 """
 
 from .clusters import Found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .._foundation.errors import BadInput
 from .._setup.trajectory import Trajectory
-from ..inits.given import Given
 from ..tasks.base import Task
 from .clusters import Found, clustering
 from .how_many import elbow
@@ -40,7 +39,7 @@ def find(
     """
     known = clustering(trained, method, layer=layer, n_init=n_init, seed=seed, learned=learned, task=task)
     if clusters is None:
-        if isinstance(known.layer.setup.init, Given):
+        if not known.layer.setup.init.fits_any_width:
             raise BadInput(
                 "clusters = None for a network that started from Given weights, as that of a probe does",
                 "a number of gates, or a law for the start of the twins that tell which is enough",

@@ -14,7 +14,6 @@ from .._setup.setup import Setup
 from .._setup.trajectory import Trajectory
 from .._training.simulate import simulate
 from ..inits.base import Init
-from ..inits.given import Given
 from ..nets.gated.net import Gated
 from ..tasks.base import Task
 from ._ladder import INPUTS, OUTPUTS, open_edges
@@ -98,7 +97,7 @@ def frozen_twin(
                 "find them in this recording: gates.find(trained)",
             )
     law = network.setup.init if init is None else init
-    if isinstance(law, Given):
+    if not law.fits_any_width:
         raise BadInput("a network that started from Given weights", "a law for the twin's start", "give init=…")
     net = gates[0].net(width, sees=sees, training=training) if len(gates) == 1 else _layered(gates, width, sees)
     if len(gates) > 1 and training != "joint":
@@ -148,7 +147,7 @@ def with_outputs(trained: Trajectory, progress: bool | None) -> Trajectory:
     missing = [name for name in COMPARED if name not in trained]
     if not missing:
         return trained
-    if trained.source.startswith("probe"):  # whose loop may have been another than the one that would be run
+    if trained.is_recorded:  # whose loop may have been another than the one that would be run
         raise BadInput(
             f"a probe's record without {', '.join(missing)}",
             "what a twin is compared by, of what leaves the activations",

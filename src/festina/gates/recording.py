@@ -118,7 +118,7 @@ def _network(trained: Trajectory) -> Setup:
     facts = trained.provenance
     if "network" in facts:
         return from_spec(facts["network"])
-    if "setup" not in facts and trained.source.startswith("probe"):
+    if "setup" not in facts and trained.is_recorded:
         raise BadInput(
             f"gates recorded by {trained.source}: {facts.get('no_network', 'it sees activities alone')}",
             "those of all hidden layers of a chain of linear layers and ReLUs, recorded by probe.torch with targets",

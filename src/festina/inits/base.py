@@ -5,6 +5,7 @@ A new init is one file in this folder: a frozen `@noun` that derives from `Init`
 - `draw(key, net, task)` gives one draw of the weights, in the structure of `net.shapes(task.d_in, task.d_out)`. It runs
   inside `jax.vmap` over keys, and refuses nets for which it is not defined. `_pieces` has building blocks for it.
 - `random` is False for an init that ignores the key, which is then None.
+- `fits_any_width` is False for an init that holds the weights of one net.
 - `sees_samples` is True for an init that needs more of a task than its second moments; all others get a task without
   its samples, so that their numbers may be traced.
 """
@@ -28,6 +29,7 @@ class Init(abc.ABC):
     """The distribution of the initial weights."""
 
     random: ClassVar[bool] = True  # whether the draw depends on the key
+    fits_any_width: ClassVar[bool] = True  # whether it can draw for a net of other widths, too
     sees_samples: ClassVar[bool] = False  # whether it needs more of a task than its second moments
 
     @classmethod

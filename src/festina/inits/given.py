@@ -23,6 +23,7 @@ class Given(Init):
 
     weights: Any
     random: ClassVar[bool] = False
+    fits_any_width: ClassVar[bool] = False
 
     def __post_init__(self):
         if not isinstance(self.weights, (list, tuple)) or not self.weights:

@@ -3,9 +3,9 @@
 A new rule is one file in this folder: a frozen `@noun` that derives from `Discrete` or `Flow`, and has an `example`.
 
 - A rule that moves in steps derives from `Discrete` and has `step`; `start` if it keeps a state between steps. Its
-  clock is lr × steps, unless it overrides `steps` and `time_of_steps`. A clock counts steps evenly: n steps take n times
-  as long as one, whenever they begin. Theories predict gradient flow, and refuse a rule whose step of rate lr does not
-  last lr; `simulate` takes every clock.
+  clock is lr × steps, unless it overrides `steps` and `time_of_steps`. A clock counts steps evenly: n steps last n
+  times as long as one, whenever they begin. Theories predict gradient flow, and refuse a rule whose step of rate lr
+  does not last lr; `simulate` takes every clock.
   `lr` also tells theories how large the error of a finite step is, and a diverging run which rate to lower.
 - A rule that is integrated derives from `Flow`, and says to which tolerances.
 - `full_batch` and `follows_gradient` say what theories and the trainer may count on.
