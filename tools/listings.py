@@ -85,7 +85,9 @@ def joined_tables(folder: str) -> str:
 def has_table(path: Path) -> bool:
     names: list[ast.expr] = []
     for node in ast.parse(path.read_text()).body:
-        names += node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        names += (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
     return any(isinstance(name, ast.Name) and name.id == TABLE for name in names)
 
 

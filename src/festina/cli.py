@@ -48,11 +48,11 @@ def list_(as_json: Json = False) -> None:
     """List experiments, theories, tasks, nets, inits and rules."""
     from ._reporting.catalogue import catalogue
 
-    found = catalogue()
+    listing = catalogue()
     if as_json:
-        _echo_json(found)
+        _echo_json(listing)
         return
-    for kind, members in found.items():
+    for kind, members in listing.items():
         typer.echo(f"\n{kind}")
         for name, line in members.items():
             typer.echo(f"  {name:<34} {line}")
@@ -63,15 +63,15 @@ def show(name: Annotated[str, typer.Argument(help="A name from `festina list`.")
     """Show what is known about one experiment, theory, task, net, init or rule."""
     from ._reporting.catalogue import describe
 
-    found = describe(name)
+    listing = describe(name)
     if as_json:
-        _echo_json(found)
+        _echo_json(listing)
         return
-    typer.echo(f"{found['name']} ({found['kind']})\n\n{found['text']}")
+    typer.echo(f"{listing['name']} ({listing['kind']})\n\n{listing['text']}")
     for heading in ("parameters", "quick", "presets", "reference", "example"):
-        if found.get(heading):
+        if listing.get(heading):
             typer.echo(f"\n{heading}:")
-            for key, value in found[heading].items():
+            for key, value in listing[heading].items():
                 typer.echo(f"  {key}: {value}")
 
 
@@ -160,11 +160,11 @@ def doctor(as_json: Json = False) -> None:
     """Show versions, devices, precision and caches."""
     from ._reporting.catalogue import health
 
-    found = health()
+    listing = health()
     if as_json:
-        _echo_json(found)
+        _echo_json(listing)
         return
-    for key, value in found.items():
+    for key, value in listing.items():
         typer.echo(f"{key}: {value}" if not isinstance(value, dict) else f"{key}:")
         for name, inner in value.items() if isinstance(value, dict) else ():
             typer.echo(f"  {name}: {inner}")

@@ -20,7 +20,7 @@ ABREAST = 4  # panels of a comparison
 MANY = 8  # curves of pairs in a panel; more hide each other
 
 
-class Drawn(Protocol):
+class TrajectoryLike(Protocol):
     """The parts of a trajectory that a plot reads; a protocol, since this package may not import `Trajectory`."""
 
     @property
@@ -34,25 +34,25 @@ class Drawn(Protocol):
     def __getitem__(self, name: str, /) -> np.ndarray: ...
 
 
-class Pairing(Protocol):
+class ComparisonLike(Protocol):
     """What a picture reads of a comparison."""
 
     @property
-    def theory(self) -> Drawn: ...
+    def theory(self) -> TrajectoryLike: ...
     @property
-    def trained(self) -> Drawn: ...
+    def trained(self) -> TrajectoryLike: ...
     @property
     def names(self) -> Sequence[str]: ...
     @property
     def times(self) -> np.ndarray: ...
 
 
-def clock_of(trajectory: Drawn) -> str:
+def clock_of(trajectory: TrajectoryLike) -> str:
     """The label of a trajectory's time axis; a trajectory recorded by a probe states it in its provenance."""
     return str(trajectory.provenance.get("clock", TIME))
 
 
-def comparison_figure(comparison: Pairing, names: Sequence[str] | str | None = None) -> Figure:
+def comparison_figure(comparison: ComparisonLike, names: Sequence[str] | str | None = None) -> Figure:
     """One panel per observable that is a curve or a few curves; of distances in layers, one colour for a layer."""
     wanted = (names,) if isinstance(names, str) else names
     drawable = [name for name in (wanted or comparison.names) if _is_drawable(comparison.trained.axes[name])]
@@ -75,7 +75,7 @@ def comparison_figure(comparison: Pairing, names: Sequence[str] | str | None = N
     return figure
 
 
-def _kinds(comparison: Pairing) -> tuple[str, str]:
+def _kinds(comparison: ComparisonLike) -> tuple[str, str]:
     """The legend labels of the two line styles: training and theory, or the two sources if neither is a theory."""
     first, second = comparison.theory.source, comparison.trained.source
     if first != "simulate" and not first.startswith("probe."):
@@ -88,7 +88,7 @@ def _is_drawable(axes: tuple[str, ...]) -> bool:
     return len(rest) <= 1 or rest == ["layer", "pair"]
 
 
-def _curves(trajectory: Drawn, name: str) -> tuple[Float[np.ndarray, "seed curve time"], list[int], str]:
+def _curves(trajectory: TrajectoryLike, name: str) -> tuple[Float[np.ndarray, "seed curve time"], list[int], str]:
     """The curves, the colour of each, and a word on pairs that are left out."""
     axes, values, left_out = trajectory.axes[name], np.asarray(trajectory[name], float), ""
     values = values if axes[0] == "seed" else values[None]
@@ -102,7 +102,7 @@ def _curves(trajectory: Drawn, name: str) -> tuple[Float[np.ndarray, "seed curve
     return np.moveaxis(values.reshape(*values.shape[:2], -1), 1, -1), colours, left_out
 
 
-def _legend_of_layers(panel: Axes, trajectory: Drawn, name: str) -> None:
+def _legend_of_layers(panel: Axes, trajectory: TrajectoryLike, name: str) -> None:
     """Which colour is which layer, if there are several and few enough for a colour of their own."""
     from matplotlib.lines import Line2D
 

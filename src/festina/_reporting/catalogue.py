@@ -28,10 +28,10 @@ def catalogue() -> dict[str, dict[str, str]]:
 
 def describe(name: str) -> dict[str, Any]:
     """One member, whole."""
-    found = catalogue()
-    kind = next((kind for kind, listed in found.items() if name in listed), None)
+    every = catalogue()
+    kind = next((kind for kind, members_of_kind in every.items() if name in members_of_kind), None)
     if kind is None:
-        raise UnknownName.among("name", name, [n for listed in found.values() for n in listed])
+        raise UnknownName.among("name", name, [n for members_of_kind in every.values() for n in members_of_kind])
     if kind == "experiments":
         experiment = Experiment.named(name)
         text = f"{experiment.finding}\n\n{experiment.description}".strip()

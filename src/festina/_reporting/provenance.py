@@ -37,16 +37,16 @@ def code_fingerprint() -> str:
 
 def networks_of(setups: Mapping[str, Setup]) -> dict[str, list[str]]:
     """The file of every different gated network's picture, with the labels of its setups."""
-    drawn: list[tuple[Net, list[str]]] = []
+    different: list[tuple[Net, list[str]]] = []
     for label, setup in setups.items():
         if not setup.net.has_paths:
             continue
-        same = next((labels for net, labels in drawn if net == setup.net), None)
+        same = next((labels for net, labels in different if net == setup.net), None)
         if same is None:
-            drawn.append((setup.net, [label]))
+            different.append((setup.net, [label]))
         else:
             same.append(label)
-    return {f"network-{k + 1}.svg": labels for k, (_, labels) in enumerate(drawn)}
+    return {f"network-{k + 1}.svg": labels for k, (_, labels) in enumerate(different)}
 
 
 def versions() -> dict[str, str]:

@@ -13,10 +13,10 @@ from .._foundation.errors import UnknownName
 def entries() -> dict[str, dict[str, str]]:
     """All fields of all entries of references.bib, by key."""
     text = resources.files("festina").joinpath("references.bib").read_text(encoding="utf-8")
-    found = re.findall(r"@\w+\{(\w+),(.*?)\n\}", text, flags=re.DOTALL)
+    entries_as_text = re.findall(r"@\w+\{(\w+),(.*?)\n\}", text, flags=re.DOTALL)
     return {
         key: {k: v.replace("{", "").replace("}", "") for k, v in re.findall(r"(\w+) = \{(.*)\}", body)}
-        for key, body in found
+        for key, body in entries_as_text
     }
 
 

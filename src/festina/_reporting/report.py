@@ -53,15 +53,15 @@ class Report:
         """A picture of every gated network of the run, drawn anew, by the name of its file; none of other nets."""
         from .._figures.style import styled
 
-        found = {}
+        pictures = {}
         with styled():
             for file, labels in self.facts.get("networks", {}).items():
                 setup = self.result.setups.get(labels[0])
                 if setup is None:  # of a report that was loaded
                     setup = Setup.from_json(json.dumps(self.facts["setup"][labels[0]]))
                 task = setup.task.tasks[0] if isinstance(setup.task, TaskSequence) else setup.task
-                found[file] = setup.net.draw(task).figure
-        return found
+                pictures[file] = setup.net.draw(task).figure
+        return pictures
 
     def to_dict(self) -> dict[str, Any]:
         """What report.json holds."""

@@ -57,7 +57,7 @@ def reproduce(
     """
     chosen = [Experiment.named(name).name for name in (names or experiments.__all__)]
     checks.seed(seed)
-    ended: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     shown = _Shown()
     with track("experiments", len(chosen)) as show:
         show(0, chosen[0])
@@ -67,14 +67,14 @@ def reproduce(
             if (outcome := message.outcome) is None:
                 continue
             tell(str(outcome))
-            ended[outcome.name] = outcome
-            show(len(ended), outcome.name)
+            outcomes[outcome.name] = outcome
+            show(len(outcomes), outcome.name)
             if not outcome.error:
                 with alone_in(out / outcome.name, tell) as folder:
                     shown.read(folder)
             out.mkdir(parents=True, exist_ok=True)  # it vanished with a first experiment that failed
-            write_whole(out, {PAGE: _page(chosen, ended, shown).encode()})
-    return _summary(out / PAGE, [ended[name] for name in chosen])
+            write_whole(out, {PAGE: _page(chosen, outcomes, shown).encode()})
+    return _summary(out / PAGE, [outcomes[name] for name in chosen])
 
 
 def _messages(chosen: Sequence[str], work: Work, jobs: int | None, tell: Callable[[str], None]) -> Iterator[Message]:
@@ -86,13 +86,13 @@ def _messages(chosen: Sequence[str], work: Work, jobs: int | None, tell: Callabl
         yield Message(outcome=outcome)
 
 
-def _summary(page: Path, ended: Sequence[Outcome]) -> Reproduction:
+def _summary(page: Path, outcomes: Sequence[Outcome]) -> Reproduction:
     return Reproduction(
         page,
-        done=[outcome.name for outcome in ended if not outcome.error],
-        kept=[outcome.name for outcome in ended if outcome.kept],
-        differing=[outcome.name for outcome in ended if not outcome.error and not outcome.as_expected],
-        failures={outcome.name: outcome.error for outcome in ended if outcome.error},
+        done=[outcome.name for outcome in outcomes if not outcome.error],
+        kept=[outcome.name for outcome in outcomes if outcome.kept],
+        differing=[outcome.name for outcome in outcomes if not outcome.error and not outcome.as_expected],
+        failures={outcome.name: outcome.error for outcome in outcomes if outcome.error},
     )
 
 
@@ -114,11 +114,11 @@ class _Shown:
         }
 
 
-def _page(chosen: Sequence[str], ended: dict[str, Outcome], shown: _Shown) -> str:
+def _page(chosen: Sequence[str], outcomes: dict[str, Outcome], shown: _Shown) -> str:
     """The page about what has ended so far, in the order in which experiments were asked for."""
     return render(
         [shown.reports[name] for name in chosen if name in shown.reports],
         shown.figures,
-        failures={name: ended[name].error for name in chosen if name in ended and ended[name].error},
+        failures={name: outcomes[name].error for name in chosen if name in outcomes and outcomes[name].error},
         networks=shown.networks,
     )

@@ -25,7 +25,7 @@ def joined(
     facts: Mapping[str, Any],
 ) -> Trajectory:
     """One trajectory from those of all stages; `facts` are what its provenance says besides that of the first."""
-    count = sum(int(stage.kept[: len(part.times)].sum()) for stage, part in zip(stages, parts, strict=True))
+    count = sum(int(stage.on_grid[: len(part.times)].sum()) for stage, part in zip(stages, parts, strict=True))
     notes = [
         f"{label(setup, stage)}: {part.provenance['note']}"
         for stage, part in zip(stages, parts, strict=True)
@@ -47,7 +47,7 @@ def joined(
 def concatenated(stages: Sequence[Stage], parts: Sequence[Trajectory], name: str) -> Shaped[np.ndarray, ...]:
     """An observable over the whole grid, from those of all stages."""
     axis = parts[0].axes[name].index("time")
-    pieces = [np.compress(s.kept[: len(p.times)], p[name], axis=axis) for s, p in zip(stages, parts, strict=True)]
+    pieces = [np.compress(s.on_grid[: len(p.times)], p[name], axis=axis) for s, p in zip(stages, parts, strict=True)]
     return np.concatenate(pieces, axis=axis)
 
 
@@ -56,12 +56,12 @@ def forgotten(
 ) -> Float[np.ndarray, "seed time task"]:
     """The rise of each task's loss since training on the task ended; `losses` has those of each stage up to its end."""
     pieces: list[np.ndarray] = []
-    left: dict[int, np.ndarray] = {}  # (seed,): the loss with which each task was left
+    loss_when_left: dict[int, np.ndarray] = {}  # (seed,): the loss with which each task was left
     for stage, loss in zip(stages, losses, strict=True):
         rise = np.zeros_like(loss)
-        for task, ended in left.items():
+        for task, lowest in loss_when_left.items():
             if task != stage.number:
-                rise[..., task] = loss[..., task] - ended[:, None]
-        pieces.append(rise[:, stage.kept[: loss.shape[1]]])
-        left[stage.number] = loss[:, -1, stage.number]
+                rise[..., task] = loss[..., task] - lowest[:, None]
+        pieces.append(rise[:, stage.on_grid[: loss.shape[1]]])
+        loss_when_left[stage.number] = loss[:, -1, stage.number]
     return np.concatenate(pieces, axis=1)

@@ -16,19 +16,19 @@ from .setup import Setup
 class Stage:
     """A part of a run with one task and one net: its setup, with times that count from its start.
 
-    `begins` is its start in the whole run, `number` that of its task. `kept` says which of its times belong to the grid
-    of the whole run.
+    `begins` is its start in the whole run, `number` that of its task. `on_grid` says which of its times belong to the
+    grid of the whole run.
     """
 
     setup: Setup
     begins: float
-    kept: Bool[np.ndarray, " time"]
+    on_grid: Bool[np.ndarray, " time"]
     number: int
 
     @property
     def hands_on(self) -> bool:
         """Whether another stage goes on from its last time, which is then not one of the grid."""
-        return not self.kept.all()
+        return not self.on_grid.all()
 
 
 def stages(setup: Setup) -> tuple[Stage, ...]:

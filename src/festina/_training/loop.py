@@ -50,8 +50,8 @@ def _advance(
 
         def read(held: Held) -> dict[str, AnyArray]:
             trained, weights = descent.trained(held), descent.weights(held)
-            known = {name: OBSERVABLES[name] for name in names}
-            return {name: entry.read(view, trained if entry.narrow else weights) for name, entry in known.items()}
+            observables = {name: OBSERVABLES[name] for name in names}
+            return {name: entry.read(view, trained if entry.narrow else weights) for name, entry in observables.items()}
 
         def evaluate(carry: Carry) -> Float[AnyArray, ""]:
             return loss(view.net, view.evidence, descent.trained(carry.held))

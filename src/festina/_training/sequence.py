@@ -32,19 +32,19 @@ def trained(
     names = asked and tuple(dict.fromkeys("task_loss" if name == FORGETTING else name for name in asked))
     names = names_to_record(names, setup)
     before = Before(tasks_of(setup))
-    done, parts = [], []
+    stages_trained, parts = [], []
     for stage in stages(setup):
         part, before = train(stage.setup, names, before=before)
-        done, parts = [*done, stage], [*parts, part]
+        stages_trained, parts = [*stages_trained, stage], [*parts, part]
         if part.provenance["interrupted"]:
             break
-    values = {name: functools.partial(concatenated, done, parts, name) for name in parts[0]}
+    values = {name: functools.partial(concatenated, stages_trained, parts, name) for name in parts[0]}
     axes = dict(parts[0].axes)
     if asked and FORGETTING in asked:
-        values[FORGETTING] = functools.partial(forgotten, done, [part["task_loss"] for part in parts])
+        values[FORGETTING] = functools.partial(forgotten, stages_trained, [part["task_loss"] for part in parts])
         axes[FORGETTING] = axes["task_loss"]
     facts = {
         "seconds": sum(part.provenance["seconds"] for part in parts),
         "interrupted": any(part.provenance["interrupted"] for part in parts),
     }
-    return joined(setup, done, parts, values, axes, facts)
+    return joined(setup, stages_trained, parts, values, axes, facts)

@@ -25,10 +25,10 @@ LONG = 256  # times that are worth a device of their own
 
 Grid = Float[np.ndarray, " time"]
 Values = dict[str, Shaped[AnyArray, "time ..."]]  # of every readout
-Known = dict[str, Shaped[np.ndarray, "time ..."]]  # the same, computed
+NumpyValues = dict[str, Shaped[np.ndarray, "time ..."]]  # the same, computed
 
 
-def predicted(theory: Theory, names: tuple[str, ...], constants: PyTree, times: Grid) -> Known:
+def predicted(theory: Theory, names: tuple[str, ...], constants: PyTree, times: Grid) -> NumpyValues:
     """The readouts at all times."""
     if theory.kind == "reduction":
         values = in_double(_evaluated)(theory, names, constants, times)
@@ -37,7 +37,7 @@ def predicted(theory: Theory, names: tuple[str, ...], constants: PyTree, times: 
     return interpolation.at_times(evaluate, times) if theory.costly(constants) else evaluate(times)
 
 
-def in_chunks(theory: Theory, names: tuple[str, ...], constants: PyTree, times: Grid) -> Known:
+def in_chunks(theory: Theory, names: tuple[str, ...], constants: PyTree, times: Grid) -> NumpyValues:
     """The readouts of a closed form at every time by itself; in chunks, so that memory holds few states."""
     count = len(times)
     # A few lengths serve all grids: compiling costs more than a last time computed twice.

@@ -38,9 +38,9 @@ def solved(
     `solve(setup, names, *carried)` solves one stage, and also returns a function that gives the error of its last
     weights, which the next stage carries on.
     """
-    done, parts, init, carried = stages(setup), [], setup.init, ()
+    stages_solved, parts, init, carried = stages(setup), [], setup.init, ()
     of_one_task = tuple(name for name in asked if name not in ("task_loss", FORGETTING))
-    for stage in done:
+    for stage in stages_solved:
         part, end_error = solve(stage.setup.replace(init=init), of_one_task, *carried)
         parts.append(part)
         if stage.hands_on:
@@ -48,7 +48,7 @@ def solved(
     shared = [name for name in parts[0] if all(name in part for part in parts)]
     if "map" in shared and OBSERVABLES["map"].lacks(setup):
         shared.remove("map")
-    values: dict[str, Any] = {name: functools.partial(concatenated, done, parts, name) for name in shared}
+    values: dict[str, Any] = {name: functools.partial(concatenated, stages_solved, parts, name) for name in shared}
     axes = {name: parts[0].axes[name] for name in shared}
     if {"input_representation", "output_representation"} <= set(shared) and setup.net.depth == 2:
         # Each stage by itself counts from its own start.
@@ -58,10 +58,12 @@ def solved(
         values.pop("kernel_distance", None)
     if "map" in shared and setup.net.linear and is_sequence(setup):
         losses = functools.cache(lambda: [_losses(setup, part["map"]) for part in parts])
-        values["task_loss"] = lambda: np.concatenate([v[s.kept] for s, v in zip(done, losses(), strict=True)])
-        values[FORGETTING] = lambda: forgotten(done, [np.asarray(loss)[None] for loss in losses()])[0]
+        values["task_loss"] = lambda: np.concatenate(
+            [v[s.on_grid] for s, v in zip(stages_solved, losses(), strict=True)]
+        )
+        values[FORGETTING] = lambda: forgotten(stages_solved, [np.asarray(loss)[None] for loss in losses()])[0]
         axes |= dict.fromkeys(("task_loss", FORGETTING), ("time", "task"))
-    whole = joined(setup, done, parts, values, axes, _facts(setup, done, parts))
+    whole = joined(setup, stages_solved, parts, values, axes, _facts(setup, stages_solved, parts))
     for name in asked:
         if name not in values:
             raise UnknownName.among(f"observable of {whole.source}", name, values)
@@ -69,11 +71,11 @@ def solved(
     return whole
 
 
-def _facts(setup: Setup, done: Sequence[Stage], parts: Sequence[Trajectory]) -> dict[str, Any]:
+def _facts(setup: Setup, stages_solved: Sequence[Stage], parts: Sequence[Trajectory]) -> dict[str, Any]:
     """Assumptions and errors of all stages; the kind is that of the weakest theory."""
     assumptions = [
         {**assumption, "name": f"{label(setup, stage)}: {assumption['name']}"}
-        for stage, part in zip(done, parts, strict=True)
+        for stage, part in zip(stages_solved, parts, strict=True)
         for assumption in part.provenance["assumptions"]
     ]
     kind = max((part.provenance["kind"] for part in parts), key=KINDS.index)

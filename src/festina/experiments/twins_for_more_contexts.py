@@ -250,15 +250,17 @@ def figure(result: Result) -> Figure:
         unused.set_axis_off()
     for panel, count in zip(axes, counts, strict=False):
         draw_losses(panel, data.sel(contexts=count), count)
-    outputs, alike, table = axes[len(counts) : panels]
+    outputs, correlation, table = axes[len(counts) : panels]
     for k, count in enumerate(counts):
         here = data.sel(contexts=count, net=TWIN).isel(epoch=slice(1, None))
         outputs.plot(here.epoch, here.output_gap, color=COLOURS[3 + k], lw=1.5, label=f"{count} contexts")
-        alike.plot(here.epoch, here.geometry, color=COLOURS[3 + k], lw=1.5, label=f"{count} contexts")
-        alike.plot(here.epoch, here.seed_geometry, color=COLOURS[3 + k], lw=1, ls=":")
+        correlation.plot(here.epoch, here.geometry, color=COLOURS[3 + k], lw=1.5, label=f"{count} contexts")
+        correlation.plot(here.epoch, here.seed_geometry, color=COLOURS[3 + k], lw=1, ls=":")
     outputs.set(xlabel=EPOCHS, ylabel="‖ŷ − ŷ of ReLU‖ / ‖ŷ of ReLU‖", title="outputs of twin and ReLU", ylim=(0, 0.4))
     outputs.legend(loc="upper right")
-    alike.set(xlabel=EPOCHS, ylabel="correlation of distances", title="hidden layers of both (dotted: two ReLU seeds)")
-    alike.set(ylim=(0.85, 1.005))
+    correlation.set(
+        xlabel=EPOCHS, ylabel="correlation of distances", title="hidden layers of both (dotted: two ReLU seeds)"
+    )
+    correlation.set(ylim=(0.85, 1.005))
     draw_table(table, data)
     return sheet

@@ -37,15 +37,15 @@ def find(
 
     What is found is a sequence of gates; `find(trained).net(width=100)` is the gated net that has them.
     """
-    known = clustering(trained, method, layer=layer, n_init=n_init, seed=seed, learned=learned, task=task)
+    clustered = clustering(trained, method, layer=layer, n_init=n_init, seed=seed, learned=learned, task=task)
     if clusters is None:
-        if not known.layer.setup.init.fits_any_width:
+        if not clustered.layer.setup.init.fits_any_width:
             raise BadInput(
                 "clusters = None for a network that started from Given weights, as that of a probe does",
                 "a number of gates, or a law for the start of the twins that tell which is enough",
                 "give clusters=4, or choose: gates.elbow(trained, init=inits.SmallRandom(1e-3))",
             )
-        tried = range(1, min(MOST_TRIED, len(known.patterns.counts)) + 1)
-        options = {"layer": layer, "n_init": known.n_init, "seed": known.seed, "learned": learned}
-        return known.at_centres(int(elbow(trained, tried, method, **options).attrs["chosen"]))
-    return known.at_centres(clusters)
+        tried = range(1, min(MOST_TRIED, len(clustered.patterns.counts)) + 1)
+        options = {"layer": layer, "n_init": clustered.n_init, "seed": clustered.seed, "learned": learned}
+        return clustered.at_centres(int(elbow(trained, tried, method, **options).attrs["chosen"]))
+    return clustered.at_centres(clusters)

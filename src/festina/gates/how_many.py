@@ -56,9 +56,9 @@ def elbow(
     # The network itself need not be trained again for every number of gates.
     reference = with_outputs(trained, progress)
     errors, pathways = np.zeros(len(counts)), np.zeros(len(counts), int)
-    known = clustering(trained, method, layer=layer, n_init=n_init, seed=seed, learned=learned)
+    clustered = clustering(trained, method, layer=layer, n_init=n_init, seed=seed, learned=learned)
     for k, count in enumerate(counts):
-        gates = known.at_centres(count)
+        gates = clustered.at_centres(count)
         if gates.gates.any():
             errors[k] = frozen_twin(reference, (gates,), width=width, sees=sees, init=init, progress=progress).error
             pathways[k] = len(gates.pathways())

@@ -24,25 +24,25 @@ def once_per_task(find: Callable[[N, Task], T]) -> Callable[[N, Task], T]:
 
     def of_net(net: N) -> list[tuple[Task, T]]:
         number = id(net)
-        known = answers.get(number)
-        if known is None or known[0]() is not net:
-            known = answers[number] = (weakref.ref(net, functools.partial(forget, number)), [])
-        return known[1]
+        of_this_net = answers.get(number)
+        if of_this_net is None or of_this_net[0]() is not net:
+            of_this_net = answers[number] = (weakref.ref(net, functools.partial(forget, number)), [])
+        return of_this_net[1]
 
-    def forget(number: int, gone: weakref.ref[N]) -> None:
+    def forget(number: int, dead_reference: weakref.ref[N]) -> None:
         # Another net may have got the same number since.
-        if number in answers and answers[number][0] is gone:
+        if number in answers and answers[number][0] is dead_reference:
             del answers[number]
 
     @functools.wraps(find)
     def remembered(net: N, task: Task) -> T:
-        known = of_net(net)
-        for asked, answer in known:
-            if asked is task:
+        of_this_net = of_net(net)
+        for answered, answer in of_this_net:
+            if answered is task:
                 return answer
         answer = find(net, task)
-        known.append((task, answer))
-        del known[:-REMEMBERED]
+        of_this_net.append((task, answer))
+        del of_this_net[:-REMEMBERED]
         return answer
 
     return remembered

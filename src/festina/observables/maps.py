@@ -22,8 +22,8 @@ def _modes_of_starts(occasion: Occasion) -> Modes:
     if task.d_out <= 2 * task.d_in:
         return modes_of_starts(task.moments_only(), net, weights)
     starts = [jax.tree.map(lambda leaf, k=k: leaf[k], weights) for k in range(len(jax.tree.leaves(weights)[0]))]
-    found = [modes_at(task.cov_yx, task.cov_x, net.map(start)) for start in starts]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+    modes = [modes_at(task.cov_yx, task.cov_x, net.map(start)) for start in starts]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *modes)
 
 
 @compiled(effort="little")

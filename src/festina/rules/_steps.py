@@ -15,7 +15,7 @@ Order: TypeAlias = Int[Array, " sample"]
 Pass: TypeAlias = tuple[RandomKey, Order, Int[Array, ""]]  # key of the next order, this order, how far it is used
 
 
-def descended(weights: Weights, slope: Weights, lr: Number) -> Weights:
+def stepped_down(weights: Weights, slope: Weights, lr: Number) -> Weights:
     """The weights after one step down a slope."""
     return jax.tree.map(lambda w, g: w - lr * g, weights, slope)
 

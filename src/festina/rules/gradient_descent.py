@@ -7,7 +7,7 @@ from typing import Any
 from .._foundation.arrays import Number, Weights
 from .._foundation.checks import positive
 from .._foundation.nouns import noun, settle
-from ._steps import descended
+from ._steps import stepped_down
 from .base import Discrete, Gradient, State
 
 
@@ -26,4 +26,4 @@ class GradientDescent(Discrete):
 
     def step(self, gradient: Gradient, weights: Weights, state: State) -> tuple[Weights, State, Number]:
         loss, slope = gradient(weights, None)
-        return descended(weights, slope, self.lr), state, loss
+        return stepped_down(weights, slope, self.lr), state, loss

@@ -7,7 +7,7 @@ from typing import Any
 from .._foundation.arrays import Number, RandomKey, Weights
 from .._foundation.checks import positive, whole
 from .._foundation.nouns import noun, settle, static
-from ._steps import descended, first_order, next_rows
+from ._steps import first_order, next_rows, stepped_down
 from .base import Discrete, Gradient, State
 
 
@@ -38,4 +38,4 @@ class SGD(Discrete):
     def step(self, gradient: Gradient, weights: Weights, state: State) -> tuple[Weights, State, Number]:
         rows, state = next_rows(self.batch, state)
         loss, slope = gradient(weights, rows)
-        return descended(weights, slope, self.lr), state, loss
+        return stepped_down(weights, slope, self.lr), state, loss

@@ -21,7 +21,7 @@ from ._theory_path import RESOLVED
 from .base import Assumption, Theory
 
 CLEAR = 1e-6  # a bound this small is stated as it is; a larger one is followed up
-ALIKE = 100.0  # an error of at most this many times that of rounding comes from rounding
+ROUNDING_FACTOR = 100.0  # an error of at most this many times that of rounding comes from rounding
 
 
 class Carried(NamedTuple):
@@ -57,7 +57,7 @@ def stated_error(
     followed, alone = certificate(theory, setup, seed, carried=carried), rounding(theory, setup, seed)
     lost = followed.lost_at(bound)
     # Both errors grow at the same rate; their ratio is read off where both are still small.
-    if lost is None or lost >= len(alone.errors) or followed.errors[lost] > ALIKE * alone.errors[lost]:
+    if lost is None or lost >= len(alone.errors) or followed.errors[lost] > ROUNDING_FACTOR * alone.errors[lost]:
         return StatedError(value, plain)
     by_rounding = Assumption.that(
         name, statement, True, f"{value:.3g}, by rounding", f"<= {bound:g}, or no more than rounding"

@@ -170,7 +170,7 @@ class SmallRandomModes(Limit[SmallRandomConstants, Float[AnyArray, " mode"]]):
             Assumption.at_most(
                 "room",
                 "no mode is learned and then given up: how many rank by s²/λ behind one that does not fit",
-                _given_up(modes, live, setup.net.hidden[0]),
+                _count_unlearned(modes, live, setup.net.hidden[0]),
                 0,
             ),
         )
@@ -213,7 +213,7 @@ def _constants(setup: Setup, seed: Seed) -> SmallRandomConstants:
     return SmallRandomConstants(*effective_starts(fitted, weights), fitted, weights, task.floor(), task.cov_x, task.x)
 
 
-def _given_up(modes: Modes, live: Bool[AnyArray, " mode"], hidden: int) -> int:
+def _count_unlearned(modes: Modes, live: Bool[AnyArray, " mode"], hidden: int) -> int:
     """How many modes are learned first and given up later: they are learned by rank in s, and kept by rank in s²/λ."""
     gain = np.where(live, modes.singular_values * modes.targets(), 0.0)
     learned, left = np.sort(gain[:hidden]), gain[hidden:]

@@ -188,13 +188,13 @@ class TwoPoint(Theory[PairConstants, PairLayers]):
         if not centred.holds:
             return (*net, two, centred)
         first, last = map(np.asarray, setup.weights(seed))
-        turning, fastest = _turning(first, last, x[1] - x[0], y[1] - y[0])
+        rotation, fastest = _turning(first, last, x[1] - x[0], y[1] - y[0])
         return (
             *net,
             two,
             *smooth_training(setup, lambda: fastest),
             centred,
-            _no_rotation(turning, setup.task.d_out),
+            _no_rotation(rotation, setup.task.d_out),
             horizon_assumption(setup, fastest),
         )
 
@@ -222,8 +222,8 @@ class TwoPoint(Theory[PairConstants, PairLayers]):
     def states(self, constants: PairConstants, times: Times) -> PairLayers:
         start, target = self.start(constants), constants.target_difference
         if len(target) == 1:
-            return _turned(start, target, constants.pair, times)
-        return _straight(start, target, constants.pair, times)
+            return _with_one_output(start, target, constants.pair, times)
+        return _in_one_direction(start, target, constants.pair, times)
 
     def weights(self, constants: PairConstants, states: PairLayers) -> Weights:
         return _layers(constants, states)
@@ -237,7 +237,7 @@ class TwoPoint(Theory[PairConstants, PairLayers]):
         return unlearnable([bool(stuck)], values, "the two points merge in the layer and stay there, at the saddle")
 
 
-def _turned(start: PairLayers, target: Difference, pair: Pair, times: Times) -> PairLayers:
+def _with_one_output(start: PairLayers, target: Difference, pair: Pair, times: Times) -> PairLayers:
     """One output: a hyperbolic rotation of u and v, whatever their angle."""
     sign = jnp.where(target < 0, -1.0, 1.0)
     u, v = start.hidden, sign * start.decoder[0]
@@ -246,7 +246,7 @@ def _turned(start: PairLayers, target: Difference, pair: Pair, times: Times) -> 
     return PairLayers(even * u + odd * ratio * v, (sign * (even * v + odd / ratio * u))[:, None])
 
 
-def _straight(start: PairLayers, target: Difference, pair: Pair, times: Times) -> PairLayers:
+def _in_one_direction(start: PairLayers, target: Difference, pair: Pair, times: Times) -> PairLayers:
     """One hidden direction e: u = r e and D_y e = v move, the rest of D_y stays."""
     to_target = _direction(target, 0.0)
     pulled = start.decoder.T @ target
@@ -292,11 +292,11 @@ def _turning(
     return (0.0 if speed == 0 else float(speed / fastest)), fastest
 
 
-def _no_rotation(turning: float, outputs: int) -> Assumption:
+def _no_rotation(rotation: float, outputs: int) -> Assumption:
     name, bound = "no rotation", 1e-6
     statement = (
         "the hidden difference keeps its direction: speed of turning over the fastest rate; or there is one output"
     )
     if outputs == 1:
         return Assumption.that(name, statement, True, "one output", f"<= {bound:g}, or one output")
-    return Assumption.at_most(name, statement, turning, bound)
+    return Assumption.at_most(name, statement, rotation, bound)

@@ -52,11 +52,11 @@ def curves(ts: Float[np.ndarray, " time"], start: Start, pair: Pair) -> Curves |
     F = 0.0
     with np.errstate(over="ignore", under="ignore"):
         E = np.exp(-2 * s * ts)
-        gone = 1 - E
-        N = (up + down * E) * gone + E
+        decayed = 1 - E
+        N = (up + down * E) * decayed + E
         # a cos φ − b sin φ E and a sin φ + b cos φ E, so that at time 0 nothing cancels.
-        ρ = ρ0 * (cos * cos + sin * sin * E) + n0 * sin * cos * gone
-        n = n0 * (sin * sin + cos * cos * E) + ρ0 * sin * cos * gone
+        ρ = ρ0 * (cos * cos + sin * sin * E) + n0 * sin * cos * decayed
+        n = n0 * (sin * sin + cos * cos * E) + ρ0 * sin * cos * decayed
         if m0_squared:
             F = np.exp(-2 * (s + g if g > 0 else (k * D) ** 2 / (s - g)) * ts)
             N += carried * (E - F)

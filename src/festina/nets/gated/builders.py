@@ -67,8 +67,8 @@ def _checked_pathway(pathway: object, number: int) -> dict[str, Any]:
     for key in pathway:
         if key not in PARTS:
             raise UnknownName.among("part of a pathway", key, PARTS)
-    unsaid = {"on": None, "width": 32, "sees": None, "writes": None, "begins": 0.0, "rank": min(number, 1)}
-    given: dict[str, Any] = {**unsaid, **pathway}
+    defaults = {"on": None, "width": 32, "sees": None, "writes": None, "begins": 0.0, "rank": min(number, 1)}
+    given: dict[str, Any] = {**defaults, **pathway}
     return given | {
         "name": str(given.get("name") or f"pathway {number + 1}"),
         "width": widths(given["width"], "width"),

@@ -174,7 +174,7 @@ class Schedule(Gate):
 class OnLabels(Gate):
     """A rule on the labels of a task: 1 where every label named has one of its values, 0 elsewhere."""
 
-    wanted: Mapping[str, tuple[float, ...]]
+    values_by_label: Mapping[str, tuple[float, ...]]
 
     @classmethod
     def reads(cls, written: object) -> bool:
@@ -186,16 +186,16 @@ class OnLabels(Gate):
 
     @property
     def plain(self) -> Plain:
-        return dict(self.wanted)
+        return dict(self.values_by_label)
 
     @property
     def labels(self) -> Mapping[str, tuple[float, ...]]:
-        return self.wanted
+        return self.values_by_label
 
     def values(self, task: Task, where: str) -> Float[np.ndarray, " sample"]:
         on = np.ones(_sample_count(task, where))
         known = task.labels or {}
-        for name, wanted in self.wanted.items():
+        for name, values in self.values_by_label.items():
             if not known:
                 raise BadInput(
                     f"a rule on the label {name!r} at {where}, and samples without labels",
@@ -205,11 +205,12 @@ class OnLabels(Gate):
                 )
             if name not in known:
                 raise UnknownName.among(f"label in the gate of {where}", name, known)
-            on = on * np.isin(known[name], wanted)
+            on = on * np.isin(known[name], values)
         return on
 
     def __str__(self) -> str:
-        parts = (f"{name} {', '.join(f'{value:g}' for value in wanted)}" for name, wanted in self.wanted.items())
+        named = self.values_by_label.items()
+        parts = (f"{name} {', '.join(f'{value:g}' for value in values)}" for name, values in named)
         return " and ".join(parts) or "always"
 
 

@@ -39,14 +39,14 @@ def bases_of_components(
     moments: PathMoments, component: Sequence[int], reads: Columns, writes: Columns, d_in: int
 ) -> dict[tuple[int, str], Matrix]:
     """(component, input or output node): its basis, (size, mode); as many modes at all nodes of a component."""
-    told = functools.cache(lambda: _told_by_rivals(moments, writes))
-    at_columns = functools.cache(lambda: _pooled_over_columns(moments, told(), reads, d_in))
+    operators = functools.cache(lambda: _operators_with_rivals(moments, writes))
+    at_columns = functools.cache(lambda: _pooled_over_columns(moments, operators(), reads, d_in))
     fixed = np.random.default_rng(1).normal(size=(d_in, d_in))
 
     def beyond(members: list[int], node: str) -> Iterator[Matrix]:
         """The operators from outside a component, for vectors of an input node that it leaves degenerate."""
         where = np.ix_(reads[node], reads[node])
-        yield np.sum([told()[p] for p in members if moments.paths[p].source == node], axis=0)
+        yield np.sum([operators()[p] for p in members if moments.paths[p].source == node], axis=0)
         yield at_columns()[where]
         yield (fixed + fixed.T)[where]
 
@@ -59,7 +59,7 @@ def bases_of_components(
     return nodes
 
 
-def _told_by_rivals(moments: PathMoments, writes: Columns) -> list[Matrix]:
+def _operators_with_rivals(moments: PathMoments, writes: Columns) -> list[Matrix]:
     """For each path, a symmetric matrix over its inputs, made of its own moments and of those of its rivals.
 
     Two paths are rivals if they write to the same rows while open together. The matrix K(j) of a rival enters as
@@ -80,20 +80,20 @@ def _told_by_rivals(moments: PathMoments, writes: Columns) -> list[Matrix]:
             target = weight[p, j] * yx[p].T @ same_rows(rows[p], rows[j]) @ yx[j] @ across[j, p]
             total = total + target + target.T
         alone.append(total)
-    told = alone
+    operators = alone
     for _ in range(FAR):
-        told = [
-            _unit(alone[p] + sum(weight[p, j] * across[p, j] @ told[j] @ across[j, p] for j in rivals[p]))
+        operators = [
+            _unit(alone[p] + sum(weight[p, j] * across[p, j] @ operators[j] @ across[j, p] for j in rivals[p]))
             for p in numbers
         ]
-    return told
+    return operators
 
 
-def _pooled_over_columns(moments: PathMoments, told: Sequence[Matrix], reads: Columns, d_in: int) -> Matrix:
+def _pooled_over_columns(moments: PathMoments, operators: Sequence[Matrix], reads: Columns, d_in: int) -> Matrix:
     """The sum of these matrices over all paths, as one matrix over the columns of x."""
-    pool, weight = np.zeros((d_in, d_in)), _generic(len(told))
+    pool, weight = np.zeros((d_in, d_in)), _generic(len(operators))
     for p, path in enumerate(moments.paths):
-        pool[np.ix_(reads[path.source], reads[path.source])] += weight[p] * told[p]
+        pool[np.ix_(reads[path.source], reads[path.source])] += weight[p] * operators[p]
     return pool
 
 

@@ -126,7 +126,7 @@ def fit_of(
     spare = max(record.curves.size - len(minimum.x), 1)
     covariance, condition = uncertainty(minimum.metric, errors.sum() / spare)
     varied, r2 = explained(record.curves, errors)
-    found = bool(varied.any() and np.all(np.abs(minimum.x) < LARGEST_LOG))
+    has_minimum = bool(varied.any() and np.all(np.abs(minimum.x) < LARGEST_LOG))
     numbers = units * np.exp(np.clip(minimum.x, -LARGEST_LOG, LARGEST_LOG))
     return Fit(
         theory=theory,
@@ -135,7 +135,7 @@ def fit_of(
         r2=dict(zip(curves, map(float, r2), strict=True)),
         sse=float(errors.sum()),
         condition=condition,
-        converged=minimum.converged and found,
+        converged=minimum.converged and has_minimum,
         applies=Verdict(()),
         times=record.times,
         predicted=minimum.predicted,
