@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jaxtyping
 import numpy as np
 import pandas
 import pytest
@@ -27,6 +28,15 @@ import xarray
 
 import festina as fs
 from bad_input_calls import ANYTHING, CALLS, EITHER, UNDEFINED, VALID, setup
+
+
+@pytest.fixture(autouse=True)
+def annotations_are_not_checked():
+    """Bad values have wrong types on purpose, and are to be refused in words."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
 
 KINDS = ("tasks", "nets", "inits", "rules", "theories", "gates", "probe")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Real
 
 from .._foundation.arrays import AnyArray, Number
 from .._foundation.checks import is_traced, positive, real_array, whole
@@ -15,7 +15,7 @@ from ..rules.base import Discrete, Rule
 from ..tasks.base import Task, TaskSequence, default_horizon
 
 SPACINGS = ("linear", "log")
-Times: TypeAlias = Sequence[float] | Float[AnyArray, " time"]
+Times: TypeAlias = Sequence[Number] | Real[AnyArray, " time"]
 
 
 def time_grid(

@@ -31,7 +31,7 @@ def prepared(
         start = weights if before.start is None else before.start
         view = view_in_training(Occasion(setup, points, before.tasks, weights, start), names)
 
-    def cast(leaf: AnyArray) -> AnyArray:
+    def cast(leaf: AnyArray | np.generic) -> AnyArray | np.generic:
         # Always a new array: JAX remembers what it made of an old one, in the precision of that time.
         return np.array(leaf, setup.precision) if leaf.dtype.kind == "f" else leaf
 

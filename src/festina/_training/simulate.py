@@ -35,7 +35,7 @@ Records = Mapping[str, Shaped[np.ndarray, "seed time ..."]]
 
 def simulate(
     setup: Setup,
-    seeds: int | Sequence[int] = 1,
+    seeds: int | Sequence[int | np.integer] = 1,
     observe: str | Iterable[str] | None = None,
     *,
     pairs: Any = None,

@@ -130,14 +130,12 @@ def _outside(maps: Float[np.ndarray, "seed time feature input"], modes: Modes) -
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    targets = data.target.values
+    times, targets = data.time.values, data.target.values
     smallest = data.isel(scale=-1)
-    half = half_time(data.time, smallest.random_training, targets, axis=1)
-    rise = {
-        net: _rise_over_half(data[f"{net}_training"].values[None], data.time, targets) for net in ("shallow", "deep")
-    }
-    shallow_half = half_time(data.time, data.shallow_training, targets, axis=0)
-    deep_half = half_time(data.time, data.deep_training, targets, axis=0)
+    half = half_time(times, smallest.random_training.values, targets, axis=1)
+    rise = {net: _rise_over_half(data[f"{net}_training"].values[None], times, targets) for net in ("shallow", "deep")}
+    shallow_half = half_time(times, data.shallow_training.values, targets, axis=0)
+    deep_half = half_time(times, data.deep_training.values, targets, axis=0)
     first, second, third = half[:, 0], half[:, 1], half[:, 2:].min(axis=1)
     gap = np.abs(np.median(half, axis=0) / smallest.half_time_predicted.values - 1)
     outside = data.outside_modes.max("seed").values

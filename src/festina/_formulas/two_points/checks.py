@@ -82,7 +82,7 @@ def _clearly_possible(numbers: dict[str, Any]) -> bool:
         if not SMALLEST <= (value if name in _ADVICE else abs(value) or 1.0) <= LARGEST:
             return False
     P, w, Y = (numbers.get(name) for name in ("output0", "alignment0", "target_gap"))
-    return P is None or w is None or Y is None or abs(P - w) <= (1 + SLACK) * math.sqrt(P * Y)
+    return P is None or w is None or Y is None or bool(abs(P - w) <= (1 + SLACK) * math.sqrt(P * Y))
 
 
 def are_plain(numbers: Mapping[str, Any]) -> bool:
@@ -141,7 +141,7 @@ def no_angle(output: float, alignment: float, target_gap: float, P: str, w: str,
     )
 
 
-def _at_worst(over: Floats, *numbers: Floats) -> list[float]:
+def _at_worst(over: Numbers, *numbers: Numbers) -> list[float]:
     """The numbers where a bound is exceeded most."""
     worst = np.unravel_index(np.argmax(over), np.shape(over))
     return [float(number[worst]) for number in np.broadcast_arrays(*numbers)]
