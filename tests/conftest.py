@@ -16,7 +16,6 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import jax  # noqa: E402
-from jaxtyping import install_import_hook  # noqa: E402
 
 # Of a long list beartype checks one entry, drawn at random: not from the generator whose state the probe must keep.
 of_python, random.getrandbits = random.getrandbits, random.Random(0).getrandbits
@@ -28,9 +27,11 @@ random.getrandbits = of_python
 # On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
 
-# Rooms whose annotations, shapes among them, are checked at every call.
+from annotation_checks import check_annotations_of  # noqa: E402
+
+# Rooms whose annotations, shapes among them, are checked in every test.
 ROOMS = ["_formulas", "_setup", "observables", "theories", "_training"]
-install_import_hook([f"festina.{room}" for room in ROOMS], "beartype.beartype")
+check_annotations_of([f"festina.{room}" for room in ROOMS])
 
 # Most programs of tests run once, for milliseconds. test_programs.py compares them with those of full effort.
 if os.environ.get("FESTINA_TEST_EFFORT", "little") == "little":

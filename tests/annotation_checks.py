@@ -1,0 +1,61 @@
+"""Annotations, with the shapes in them, are checked at the first call of a function with arguments of each kind.
+
+A check can only find what types, shapes and precisions of arguments decide; that is their kind here. Later calls with
+arguments of the same kind go straight to the function: tests make millions of them, and a check takes a tenth of a
+millisecond.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jaxtyping
+from jaxtyping import install_import_hook
+
+check_every_call = jaxtyping.jaxtyped
+
+
+def check_annotations_of(rooms: Sequence[str]) -> None:
+    """Check all functions of these modules, and of the modules in them, that are imported from now on."""
+    jaxtyping.jaxtyped = _check_each_kind_once  # what the hook writes above every function
+    install_import_hook(list(rooms), "beartype.beartype")
+
+
+def _check_each_kind_once(function: Any = None, **options: Any) -> Any:
+    if function is None:
+        return functools.partial(_check_each_kind_once, **options)
+    checked = check_every_call(function, **options)
+    return _first_of_each_kind(function, checked) if inspect.isfunction(function) else checked
+
+
+def _first_of_each_kind(function: Callable[..., Any], checked: Callable[..., Any]) -> Callable[..., Any]:
+    met: set[Hashable] = set()
+
+    @functools.wraps(checked)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if jaxtyping.config.jaxtyping_disable:
+            return function(*args, **kwargs)
+        kind = (_kind(args), _kind(kwargs))
+        if kind in met:
+            return function(*args, **kwargs)
+        answer = checked(*args, **kwargs)
+        met.add(kind)
+        return answer
+
+    return call
+
+
+def _kind(value: object) -> Hashable:
+    of = type(value)
+    if issubclass(of, tuple | list):
+        return (of, *map(_kind, value))
+    if issubclass(of, dict):
+        return (of, *((key, _kind(entry)) for key, entry in value.items()))
+    if of is str:
+        return value  # which may have to be one of a few words
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    # A noun was checked when it was made.
+    return of if dtype is None or not isinstance(shape, tuple) else (of, shape, dtype)
