@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
 from .. import experiments
 from .._foundation import checks
 from .._foundation.errors import UnknownName
+from ..experiments.base import THEMES
 from .references import formatted
 
 PARTS = "parts"  # the argument of an experiment's `run` that is no parameter: what an interrupted run has trained
@@ -45,12 +46,27 @@ class Experiment:
     @property
     def finding(self) -> str:
         """The first sentence of the file."""
-        return " ".join((inspect.getdoc(self.module) or "").split("\n\n")[0].split())
+        return _one_line((inspect.getdoc(self.module) or "").split("\n\n")[0])
 
     @property
     def description(self) -> str:
         """What follows the finding: paragraphs, and indented formulas."""
         return (inspect.getdoc(self.module) or "").partition("\n\n")[2].strip()
+
+    @property
+    def theme(self) -> str:
+        """The theme under which it stands on the page, one of `festina.experiments.base.THEMES`."""
+        return self.module.THEME
+
+    @property
+    def caption(self) -> str:
+        """What the panels of its figure show."""
+        return _one_line(getattr(self.module, "CAPTION", ""))
+
+    @property
+    def alt(self) -> str:
+        """What is seen in its figure, for readers who cannot see it."""
+        return _one_line(getattr(self.module, "ALT", ""))
 
     @property
     def reference(self) -> list[dict[str, str]]:
@@ -83,3 +99,18 @@ class Experiment:
             if name not in values:
                 raise UnknownName.among(f"parameter of {self.name}", name, values)
         return values | dict(changes)
+
+
+def in_story_order(names: Iterable[str]) -> list[str]:
+    """Names of experiments in the order of the story: by theme, and by their place in it."""
+    themes = list(THEMES)
+
+    def place(name: str) -> tuple[int, int, str]:
+        module = Experiment.named(name).module
+        return themes.index(module.THEME), module.PLACE, name
+
+    return sorted(names, key=place)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

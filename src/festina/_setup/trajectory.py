@@ -127,13 +127,22 @@ class Trajectory(Mapping):
         """All observables as an `xarray.Dataset` with named axes and coordinates."""
         import xarray
 
-        used = {axis for name in self for axis in self.axes[name]}
-        coordinates = {axis: value for axis, value in self.coordinates.items() if axis in used}
         return xarray.Dataset(
             {name: (self.axes[name], np.asarray(self[name])) for name in self},
-            coords={"time": self.times, **{axis: (axis, value) for axis, value in coordinates.items()}},
+            coords=self._coordinates_of(*self),
             attrs={"format": FORMAT, "source": self.source, "provenance": json.dumps(self.provenance)},
         )
+
+    def array(self, name: str) -> xarray.DataArray:
+        """One observable as an `xarray.DataArray` with named axes and coordinates."""
+        import xarray
+
+        return xarray.DataArray(np.asarray(self[name]), self._coordinates_of(name), self.axes[name], name)
+
+    def _coordinates_of(self, *names: str) -> dict[str, Any]:
+        used = {"time", *(axis for name in names for axis in self.axes[name])}
+        named = {axis: (axis, value) for axis, value in self.coordinates.items() if axis in used}
+        return {"time": ("time", self.times), **named}
 
     def save(self, path: str | Path) -> None:
         """Write netCDF with a checksum; the file appears whole or not at all."""

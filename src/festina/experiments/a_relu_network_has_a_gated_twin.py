@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from .. import Init, Net, Trajectory
 
+THEME, PLACE = "twins", 1
 REFERENCE = {"jarvis2025": "section 4, figure 4, table 1"}
 AS_RUN = dict(hidden=700, width=100, wide=(350, 117), scale=0.005 / 700, ahead=2.0, training="sequential")
 PRESETS = {"as_run": AS_RUN, "as_printed": AS_RUN | dict(scale=1e-7, ahead=1.0, training="joint")}

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .. import Net, Task, Trajectory
     from ..theories._fitting.two_point_answer import TwoPointFit
 
+THEME, PLACE = "pairs", 8
 REFERENCE = {"vanrossem2024": "figures 13 to 16, appendix C.3"}
 QUICK = dict(
     layers=2,

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from .. import Trajectory
 
+THEME, PLACE = "regimes", 4
 REFERENCE = {"domine2025": "architecture and regimes", "saxe_slides": "slides on lazy, rich and delayed rich regimes"}
 QUICK = dict(grid=10, grid_targets=2, lr=0.01)
 SHAPES = ((4, 4), (8, 4), (4, 8), (5, 5), (6, 5), (5, 6))  # (inputs, outputs)

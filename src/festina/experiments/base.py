@@ -3,8 +3,11 @@
 An experiment is one file in this folder, named by its finding. Its docstring begins with the finding, in one or two
 sentences. The file holds:
 
+- `THEME`, one of `THEMES`, and `PLACE`, a number: where on the page it stands.
 - `REFERENCE`, {key in references.bib: where}, and `QUICK`, the parameters that the quick preset changes; `PRESETS`,
   {name: parameters}, if a source used other settings than it printed.
+- `CAPTION`, what each panel shows, for a reader who has seen neither the code nor the paper: "**a** … **b** …". It
+  explains every symbol, mark and colour of the figure. `ALT`, what is seen in the figure, for a reader who cannot see it.
 - `run(*, …, seed=0)`, with the paper's values as defaults, which returns a `Result` and never plots. An experiment that
   trains for hours takes `parts`, a folder of finished seeds, and trains by `simulate_in_parts`.
 - `claims(result)` and `figure(result)`, which read `result.data` alone, as it is in a saved report; `figure` computes
@@ -12,9 +15,13 @@ sentences. The file holds:
 
 A claim is written in two parts, the statement and the comparison that decides it:
 
-    paper("The curve printed for D = 2 is that of training: largest gap / target", at_most(gap, 0.01))
-    paper("… and for D = 1", at_most(shallow_gap, 0.01), fails="its exponent lacks the input variance")
-    ours("Descent tends to the closed form as lr → 0: order", between(order, 0.9, 1.1))
+    paper("Closed form for D = 2 against training: largest gap / target", at_most(gap, 0.01), headline=True, panel="b")
+    paper("Closed form for D = 1 against training: largest gap / target", at_most(shallow_gap, 0.01),
+          fails="its exponent lacks the input variance")
+    ours("Gap between descent and the closed form: order in lr as lr → 0", between(order, 0.9, 1.1))
+
+Every claim can be understood alone and names its quantity. One or two are marked `headline`: those that state the
+finding; the others are controls. `panel` is the letter of the panel in which it is seen.
 """
 
 from __future__ import annotations
@@ -32,6 +39,17 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 SOURCES = ("paper", "festina")
+THEMES = {
+    "modes": "Modes and depth",
+    "structure": "Structured worlds",
+    "saddles": "Learning past saddle points",
+    "regimes": "Lazy and rich learning",
+    "sequences": "Tasks one after another",
+    "gates": "Gated networks and the race of pathways",
+    "twins": "ReLU networks and their gated twins",
+    "pairs": "Two points and every architecture",
+    "points": "Many points",
+}
 
 
 class ClaimOptions(TypedDict, total=False):
@@ -41,6 +59,16 @@ class ClaimOptions(TypedDict, total=False):
     expected: bool
     reason: str
     fitted: bool
+    headline: bool
+    panel: str
+
+
+class Marks(TypedDict, total=False):
+    """What may be said of a claim besides its text and its numbers."""
+
+    fitted: bool
+    headline: bool
+    panel: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +76,8 @@ class Claim:
     """A statement with a measured and a required value.
 
     `source` says whose claim it is; `expected` is false for a paper's claim that is known not to
-    reproduce, and then `reason` says why.
+    reproduce, and then `reason` says why. `headline` marks the claims that state the finding; `panel`
+    is the letter of the panel of the figure in which the claim is seen.
     """
 
     text: str
@@ -59,16 +88,19 @@ class Claim:
     expected: bool = True
     reason: str = ""
     fitted: bool = False
+    headline: bool = False
+    panel: str = ""
 
     def __post_init__(self):
         checks.text(self.text, "text")
         checks.text(self.required, "required")
         if not isinstance(self.measured, str):
             checks.number(self.measured, "measured", finite=False)
-        for name in ("holds", "expected", "fitted"):
+        for name in ("holds", "expected", "fitted", "headline"):
             checks.truth(getattr(self, name), name)
         checks.choice(self.source, "source", SOURCES)
         checks.text(self.reason, "reason", empty=True)
+        checks.text(self.panel, "panel", empty=True)
         if not self.expected and not self.reason:
             raise BadInput(f"claim {self.text!r} is expected to fail", "a reason", "say why it does not reproduce")
 
@@ -129,14 +161,14 @@ def between(measured: SupportsFloat, low: SupportsFloat, high: SupportsFloat) ->
     return Decision(number, f"{least:g} … {most:g}", least <= number <= most)
 
 
-def paper(text: str, decision: Decision, *, fails: str = "", fitted: bool = False) -> Claim:
+def paper(text: str, decision: Decision, *, fails: str = "", **marks: Unpack[Marks]) -> Claim:
     """A claim of the paper; `fails` is the reason why it does not reproduce, and empty if it does."""
-    return Claim(text, *decision, source="paper", expected=not fails, reason=fails, fitted=fitted)
+    return Claim(text, *decision, source="paper", expected=not fails, reason=fails, **marks)
 
 
-def ours(text: str, decision: Decision, *, fitted: bool = False) -> Claim:
+def ours(text: str, decision: Decision, **marks: Unpack[Marks]) -> Claim:
     """A claim of festina, which must hold."""
-    return Claim(text, *decision, source="festina", fitted=fitted)
+    return Claim(text, *decision, source="festina", **marks)
 
 
 def _measured(value: SupportsFloat) -> float:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
+THEME, PLACE = "structure", 1
 REFERENCE = {
     "saxe2019": "“Progressive differentiation of hierarchical structure”",
     "saxe_slides": "“Progressive differentiation”",

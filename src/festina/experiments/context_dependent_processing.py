@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from .. import Init, Net, Task
 
+THEME, PLACE = "gates", 5
 REFERENCE = {"saxe_slides": "“Context-dependent processing”", "jarvis2025": "section 4, figure 4"}
 QUICK = dict(lr=0.01, seeds=1, thorough=False)
 CONTEXTS, ITEMS = 3, 8

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
+THEME, PLACE = "twins", 3
 REFERENCE = {"jarvis2025": "section 6, figure 6"}
 QUICK = dict(hidden=70, lr=1e-2, seeds=2, gate_seeds=2, every=200)
 PRESETS = {"as_printed": dict(twins=("joint",)), "hand_switched": dict(twins=("hand_switched",))}

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from .. import Task
 
+THEME, PLACE = "modes", 2
 REFERENCE = {"saxe_slides": "“Error surface”, “Analytic learning trajectory”", "saxe2014": "figures 1 and 2"}
 QUICK = dict(lr=0.04, points=120)
 DEEPER = (50, 100, 200)  # depths at which the approach to infinite depth is read off

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import DataArray
 
+THEME, PLACE = "pairs", 4
 REFERENCE = {"vanrossem2024": "figure 10, sections 5.1 and 5.2, eq. 14"}
 AS_RUN = dict(network="default", data="as_run", lr=0.01, epochs=3000)
 PRESETS = {"as_run": AS_RUN, "as_printed": AS_RUN | dict(data="as_printed", lr=0.005, epochs=6000, seeds=2)}

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from .. import Net
 
+THEME, PLACE = "pairs", 7
 REFERENCE = {"vanrossem2024": "figure 6, section 4.4 and table 2"}
 # Gain, rate for the loss with ½, epochs.
 AS_RUN = dict(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from .. import Trajectory
 
+THEME, PLACE = "regimes", 2
 REFERENCE = {
     "saxe_slides": "eqs. 13-15",
     "domine2025": "theorem 4.3",

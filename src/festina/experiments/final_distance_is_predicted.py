@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
+THEME, PLACE = "pairs", 5
 REFERENCE = {"vanrossem2024": "figure 5, section 4.2 and appendix B.1"}
 QUICK = dict(networks=("shallow",), units=50, trials=3, epochs=4000, side=3, longer=1.5)
 PRESETS = {"as_run": dict(data="as_run"), "as_printed": dict(data="as_printed")}

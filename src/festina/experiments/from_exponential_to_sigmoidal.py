@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
+THEME, PLACE = "modes", 4
 REFERENCE = {
     "saxe_slides": "“From exponential to sigmoidal dynamics”",
     "saxe2014": "eq. 10",

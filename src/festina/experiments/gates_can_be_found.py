@@ -39,6 +39,7 @@ from .base import Claim, Result, at_least, at_most, between, ours, paper
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+THEME, PLACE = "twins", 4
 REFERENCE = {"jarvis2025": "appendix B, algorithm 1, figures 8 and 9"}
 # Pathways as wide as the network, and one for each training, share compiled code with it.
 QUICK = dict(

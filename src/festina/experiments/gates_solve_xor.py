@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from .. import Task
 
+THEME, PLACE = "gates", 1
 REFERENCE = {"saxe_slides": "“XoR dynamics”", "jarvis2025": "section 3, appendix C"}
 QUICK = dict(seeds=3, lr=0.1, points=120)
 MARGINS = (0.0, 0.5, 1.0, 2.0)  # at which the moments of pathways are compared with their formulas

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from .. import Task, Trajectory
 
+THEME, PLACE = "regimes", 3
 REFERENCE = {"kunin2024": "figures 2-4 and the single-neuron solutions"}
 QUICK = dict(lr=0.02, points=160)
 HALVINGS = 3  # rates lr, lr/2, lr/4

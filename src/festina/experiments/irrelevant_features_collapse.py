@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import DataArray, Dataset
 
+THEME, PLACE = "points", 1
 REFERENCE = {"vanrossem2024": "figures 7, 8 and 12, table 2, appendices B.3 and C.2"}
 PRESETS = {"as_run": dict(activations=("leaky_relu",)), "as_printed": dict(activations=("tanh",))}
 QUICK = dict(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from .. import Init, Net, Task, Trajectory
 
+THEME, PLACE = "sequences", 3
 REFERENCE = {
     "braun2022": "figure 6: revised and colour hierarchy",
     "domine2025": "λ-balanced weights and transfer",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
+THEME, PLACE = "saddles", 1
 REFERENCE = {"saxe_slides": "“Depth introduces a hierarchy of saddles”", "baldi1989": "fact 4"}
 QUICK = dict(starts=(1e-2, 1e-4, 1e-8), lr=0.01, points=200, fine_points=2000, seeds=2)
 SMALL = 1e-8  # exponents are read off at starts up to this one

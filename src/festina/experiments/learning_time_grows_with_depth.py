@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from .._foundation.arrays import AnyArray
 
+THEME, PLACE = "modes", 3
 REFERENCE = {
     "saxe_slides": "“Learning time”, “Initialization: small random, pretraining, orthogonal”",
     "saxe2014": "section 3 and figure 6",

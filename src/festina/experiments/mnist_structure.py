@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import DataArray
 
+THEME, PLACE = "points", 3
 REFERENCE = {"vanrossem2024": "figure 9, eq. 50, table 2, appendix B.4"}
 PRESETS = {
     "as_printed": dict(units=100, lr=0.002, epochs=500, trials=50),

@@ -58,6 +58,7 @@ from .base import Claim, Result, at_least, at_most, between, ours, paper
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+THEME, PLACE = "gates", 6
 REFERENCE = {"jarvis2025": "section 5, figure 5, appendices F and G"}
 QUICK = dict(contexts=(4,), hidden=(500,), lr=0.005, every=40, seeds=1)
 PRINTED_OVERLAPS = {3: -1 / 2, 4: -1 / 6, 5: -1 / 12}

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from xarray import DataArray
 
 
+THEME, PLACE = "sequences", 1
 REFERENCE = {
     "braun2022": "figure 5: continual learning and forgetting",
     "domine2025": "continual learning from λ-balanced weights",

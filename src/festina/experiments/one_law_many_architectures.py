@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
+THEME, PLACE = "pairs", 2
 REFERENCE = {"vanrossem2024": "figures 2 and 11, table 1"}
 NETWORKS = (
     "default",

@@ -38,6 +38,7 @@ from .base import Claim, Result, at_least, at_most, between, ours, paper
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+THEME, PLACE = "sequences", 2
 REFERENCE = {"braun2022": "figure 6: reversal learning", "saxe_slides": "“Reversal learning”"}
 QUICK = dict(hidden=4, starts=2, points=401, noises=(1e-2, 1e-4, 1e-6))
 HALVINGS = (1, 2, 4)

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+THEME, PLACE = "regimes", 1
 REFERENCE = {
     "braun2022": "figure 3",
     "domine2025": "limits of large λ, semantic learning",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
+THEME, PLACE = "regimes", 5
 REFERENCE = {"domine2025": "delayed rich learning", "saxe_slides": "slides on lazy, rich and delayed rich regimes"}
 QUICK = dict(draws=24, points=160, record=60, lr=0.01)
 STILL = 1e-3  # a kernel distance below which the kernel has hardly moved

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
+THEME, PLACE = "gates", 7
 REFERENCE = {"saxe_slides": "“routing network”", "saxe2022": "routing networks"}
 QUICK = dict(pairs=(1, 2, 3, 4), seeds=6, checked=(3, 2), race=False)
 AXES = {  # of each measure of a network, after the axes pairs and seed

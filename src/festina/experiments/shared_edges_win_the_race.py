@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+THEME, PLACE = "gates", 4
 REFERENCE = {
     "saxe_slides": "“The neural race: edge sharing”, “Race dynamics favor shared structure”",
     "saxe2022": "race reduction, routing networks",

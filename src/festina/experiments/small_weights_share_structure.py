@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from xarray import DataArray
 
 
+THEME, PLACE = "gates", 8
 REFERENCE = {"saxe_slides": "“routing network”, rich and lazy", "saxe2022": "routing networks"}
 QUICK = dict(pairs=(1, 3, 4), gains=(0.1, 0.2, 0.66, 2.5), sweep=(0.2, 2.5), seeds=3)
 LEARNED = 20.0  # gain × time (of the mean loss) in which the weakest mode is learned from small weights

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
+THEME, PLACE = "pairs", 3
 REFERENCE = {"vanrossem2024": "figure 3 and section 3.2"}
 PRESETS = {"as_run": dict(data="as_run"), "as_printed": dict(data="as_printed")}
 QUICK = dict(units=50, seeds=2, every=40, lr=0.04)

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
+THEME, PLACE = "gates", 3
 REFERENCE = {
     "saxe_slides": "“The neural race: stronger input-output correlations”, “The neural race reduction”",
     "saxe2022": "race reduction",

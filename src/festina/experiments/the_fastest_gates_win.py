@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
+THEME, PLACE = "gates", 2
 REFERENCE = {"jarvis2025": "figure 2, appendix C"}
 QUICK = dict(margins=(0.0, 0.2, 0.4, 0.8, 0.85, 0.9, 1.2, 1.6, 2.0), shown=(0.4, 0.8, 1.6), seeds=5, steps=160)
 EQUAL = np.sqrt(2 / 3)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from xarray import DataArray, Dataset
 
 
+THEME, PLACE = "pairs", 6
 REFERENCE = {"vanrossem2024": "sections 4.1 and 5, equations 10 and 24"}
 QUICK = dict(
     depth=6, layers=5, gain=0.6, lr=0.03, epochs=3000, shallow_units=50, shallow_lr=0.03, shallow_epochs=4000, draws=4

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
+THEME, PLACE = "twins", 7
 REFERENCE = {"jarvis2025": "proposition 4.2, appendix E"}
 QUICK = dict(lr=0.01, epochs=9000, every=50, seeds=1, draws=1, thorough=False)
 

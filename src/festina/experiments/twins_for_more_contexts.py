@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
+THEME, PLACE = "twins", 2
 REFERENCE = {"jarvis2025": "section 5, figure 5, table 1"}
 AS_RUN = dict(
     contexts=(3, 4, 5), hidden=(700, 500, 600), scales=(0.005 / 700, 1e-5, 0.005 / 600), kappas=(1.0, 1.1, 1.35)

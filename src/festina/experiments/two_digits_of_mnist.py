@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
+THEME, PLACE = "points", 2
 REFERENCE = {"vanrossem2024": "figure 4, table 2, appendix B.4"}
 PRESETS = {
     "as_printed": dict(units=100, lr=0.002, loss="summed", epochs=500),

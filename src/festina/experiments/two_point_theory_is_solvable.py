@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+THEME, PLACE = "pairs", 1
 REFERENCE = {"vanrossem2024": "appendix A, eqs. 7, 10, 17 and 24"}
 QUICK = dict(pairs=18, draws=60, networks=4, records=16, points=50, width=30)
 

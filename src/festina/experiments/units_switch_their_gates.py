@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+THEME, PLACE = "twins", 5
 REFERENCE = {"jarvis2025": "section 4 and definition 3.1; figure 4"}
 # Pathways as wide as the network share its compiled code.
 QUICK = dict(hidden=280, width=280, lr=0.01, every=200, seeds=1)

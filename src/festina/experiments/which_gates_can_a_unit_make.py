@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+THEME, PLACE = "twins", 6
 REFERENCE = {"jarvis2025": "lemma 4.1, appendix D"}
 QUICK = dict(largest=3, hidden=200, source_scale=0.005 / 200, lr=0.01, source_seeds=1)
 # Gates of each kind at 2×2, and all possible ones at every size, by an independent computation.

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from xarray import Dataset
 
 
+THEME, PLACE = "structure", 2
 REFERENCE = {
     "saxe2019": "“The discovery and representation of explicit structural forms”",
     "saxe_slides": "“Analytic link”",
