@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from festina._reporting.page.render import _value, render
+from festina._reporting.page.render import render
+from festina._reporting.page.words import formula, number, text
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&"
 
@@ -37,7 +38,9 @@ REPORT = {
     "experiment": "depth_makes_learning_sigmoidal",
     "finding": "Depth makes learning sigmoidal.",
     "description": "Depth makes learning sigmoidal.\n\nA mode of strength `s`:\n\n    da/dt = 2 a (s - a)",
-    "reference": [{"key": "saxe2019", "where": "eq. 7", "text": "Saxe et al. doi:10.1073/pnas.1820226116"}],
+    "reference": [
+        {"key": "saxe2019", "where": "eq. 7", "text": "Saxe et al.", "link": "https://doi.org/10.1073/pnas.1820226116"}
+    ],
     "preset": "quick",
     "parameters": {"hidden": 32, "depths": [1, 2]},
     "seed": 7,
@@ -106,7 +109,8 @@ def poisoned_report() -> dict:
     return report(
         **dict.fromkeys(texts, HOSTILE),
         description=f"one {HOSTILE}\n\n    two {HOSTILE}",
-        reference=[{"key": HOSTILE, "where": HOSTILE, "text": f"doi:10.1/{HOSTILE}"}],
+        reference=[{"key": HOSTILE, "where": HOSTILE, "text": HOSTILE, "link": f"https://doi.org/{HOSTILE}"}],
+        **dict.fromkeys(("theme", "caption", "alt"), HOSTILE),
         claims=[CLAIM | claim, CLAIM | claim | {"holds": False}],
         assumptions=[theory],
         **{key: poison(REPORT[key]) for key in ("parameters", "setup", "versions")},
@@ -263,5 +267,5 @@ def test_a_fitted_claim_says_so():
     ],
 )
 def test_numbers_are_printed_as_in_a_paper(value, shown):
-    text = re.sub(r"<[^>]+>", "", _value(value).replace("<sup>", "^"))
+    text = re.sub(r"<[^>]+>", "", number(value).replace("<sup>", "^"))
     assert html.unescape(text).replace("\xa0", " ") == shown

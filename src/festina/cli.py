@@ -81,7 +81,7 @@ def run(
     name: Annotated[str, typer.Argument(help="An experiment from `festina list`.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for report.json, data.nc, figure.svg and figure.png.", show_default="reports/NAME"),
+        typer.Option(help="Folder for the page, report.json, data.nc, figure.svg and figure.png.", show_default="reports/NAME"),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Use the quick preset.")] = False,
     preset: Annotated[str | None, typer.Option(help="full, quick, or a setting that `festina show` lists.")] = None,
@@ -93,6 +93,7 @@ def run(
     from ._reporting.experiment import Experiment
     from ._reporting.parameters import parse
     from ._reporting.process import prepare
+    from ._reporting.reproduce import write_page_of_one
     from ._reporting.run import run as run_experiment
 
     changes = parse(context.args, Experiment.named(name).parameters())
@@ -101,11 +102,12 @@ def run(
     prepare(quick=quick or preset == "quick", cache=cache)
     with _interrupts_answered():
         report = run_experiment(name, quick=quick, preset=preset, seed=seed, out=out, **changes)
+        page = write_page_of_one(out)
     if as_json:
         _echo_json(report.to_dict())
     else:
         typer.echo(repr(report))
-        typer.echo(f"\nReport: {out / 'report.json'}\nFigure: {out / 'figure.png'}")
+        typer.echo(f"\nReport: {page}\nFigure: {out / 'figure.png'}")
     raise typer.Exit(0 if report.as_expected else 1)
 
 

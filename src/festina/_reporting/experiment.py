@@ -13,7 +13,7 @@ from .. import experiments
 from .._foundation import checks
 from .._foundation.errors import UnknownName
 from ..experiments.base import THEMES
-from .references import formatted
+from .references import formatted, link
 
 PARTS = "parts"  # the argument of an experiment's `run` that is no parameter: what an interrupted run has trained
 
@@ -70,7 +70,8 @@ class Experiment:
 
     @property
     def reference(self) -> list[dict[str, str]]:
-        return [{"key": k, "where": v, "text": formatted(k)} for k, v in self.module.REFERENCE.items()]
+        named = self.module.REFERENCE.items()
+        return [{"key": key, "where": where, "text": formatted(key), "link": link(key)} for key, where in named]
 
     @property
     def presets(self) -> dict[str, dict[str, Any]]:

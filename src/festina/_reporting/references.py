@@ -28,3 +28,11 @@ def formatted(key: str) -> str:
     authors = ", ".join(name.split(",")[0] for name in entry["author"].split(" and "))
     where = next((entry[k] for k in ("journal", "booktitle", "howpublished") if k in entry), "")
     return f"{authors} ({entry['year']}). {entry['title']}. {where}."
+
+
+def link(key: str) -> str:
+    """The address of a publication, by its DOI, its number at arXiv or its page; empty if it has none."""
+    entry = entries()[key]
+    if "doi" in entry:
+        return f"https://doi.org/{entry['doi']}"
+    return f"https://arxiv.org/abs/{entry['eprint']}" if "eprint" in entry else entry.get("url", "")

@@ -11,7 +11,8 @@ from .. import experiments
 from .._foundation import checks
 from .._foundation.files import alone_in, write_whole
 from .._foundation.progress import track
-from .experiment import Experiment
+from .experiment import Experiment, in_story_order
+from .page.pictures import data_address, thumbnail
 from .page.render import render
 from .report_files import read_report
 from .single import Outcome, run_or_keep
@@ -103,6 +104,7 @@ class _Shown:
     reports: dict[str, dict[str, Any]] = field(default_factory=dict)
     figures: dict[str, str] = field(default_factory=dict)
     networks: dict[str, dict[str, str]] = field(default_factory=dict)
+    thumbnails: dict[str, str] = field(default_factory=dict)
 
     def read(self, folder: Path) -> None:
         report = read_report(folder / "report.json")
@@ -112,13 +114,30 @@ class _Shown:
             ", ".join(labels): (folder / file).read_text(encoding="utf-8")
             for file, labels in report.get("networks", {}).items()
         }
+        self.thumbnails[folder.name] = thumbnail(folder / "figure.png")
+        self.thumbnails[f"{folder.name}:first"] = data_address(folder / "figure.png")
 
 
 def _page(chosen: Sequence[str], outcomes: dict[str, Outcome], shown: _Shown) -> str:
-    """The page about what has ended so far, in the order in which experiments were asked for."""
+    """The page about what has ended so far, in the order of the story."""
+    done = in_story_order(name for name in chosen if name in shown.reports)
     return render(
-        [shown.reports[name] for name in chosen if name in shown.reports],
+        [shown.reports[name] for name in done],
         shown.figures,
         failures={name: outcomes[name].error for name in chosen if name in outcomes and outcomes[name].error},
         networks=shown.networks,
+        thumbnails=shown.thumbnails,
+        folders={name: name for name in done},
     )
+
+
+def write_page_of_one(folder: Path) -> Path:
+    """A page about the one report in a folder, beside it."""
+    shown = _Shown()
+    shown.read(folder)
+    report = shown.reports[folder.name]
+    name = report["experiment"]
+    figures, networks = ({name: kept[folder.name]} for kept in (shown.figures, shown.networks))
+    page = render([report], figures, title=f"festina: {name}", networks=networks, folders={name: ""})
+    write_whole(folder, {PAGE: page.encode()})
+    return folder / PAGE

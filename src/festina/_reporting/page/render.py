@@ -1,271 +1,224 @@
 """One web page for a run of experiments: every finding, its figure and its claims, in a single file.
 
-It loads nothing, by its own security policy. Every text of a report passes `escape`, `_text` or `_value`.
+It loads nothing, by its own security policy. Every text of a report passes through `words`.
 """
+
+from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any
-from xml.etree import ElementTree
+from typing import NamedTuple
 
-Report = Mapping[str, Any]
+from ...experiments.base import THEMES
+from .sections import MARKS, MEANINGS, Report, frame, linked, mark, section, status, table, tally, worst
+from .words import name, number, preformatted, text
 
-# Symbol, words, and what the contents add to the tally. They carry the meaning; colour only repeats it.
-MARKS = {
-    "holds": ("✓", "holds", ""),
-    "known": ("◇", "does not reproduce, as expected", ", as expected"),
-    "differs": ("✗", "differs from what is expected", ", differs"),
-    "failed": ("!", "did not run", ""),
-}
-SVG_TAGS = re.compile(
-    "svg|g|defs|path|use|rect|circle|ellipse|line|polyline|polygon|text|tspan|clipPath|mask|style|image|"
-    "linearGradient|radialGradient|stop|pattern|symbol|marker|filter|feColorMatrix|feComposite"
-)
-SCIENTIFIC = re.compile(r"(?<![\w.])([-+]?[\d.]+)e([-+]?\d+)(?![\w.])", re.IGNORECASE)
-DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)(10\.[^\s,;]*[\w/])", re.IGNORECASE)
+ABOUT = """festina predicts how neural networks learn, trains the same networks, and puts the two side by side. Every
+experiment on this page restates one finding of the theory of learning, draws it, and checks each claim with a number."""
+
+
+class Entry(NamedTuple):
+    """A report or a failure, with its place on the page."""
+
+    name: str
+    anchor: str
+    report: Report | None
+    error: str = ""
+
+    @property
+    def theme(self) -> str:
+        return THEMES.get((self.report or {}).get("theme", ""), "Other experiments" if self.report else "Did not run")
+
+    @property
+    def outcome(self) -> str:
+        return worst(self.report) if self.report else "failed"
+
+    @property
+    def title(self) -> str:
+        return text(self.report["finding"]) if self.report else f"<code>{name(self.name)}</code>"
 
 
 def render(
     reports: list[dict],
-    figures: dict[str, str],
+    figures: Mapping[str, str],
     *,
     title: str = "festina",
     failures: Mapping[str, str] = {},
     networks: Mapping[str, Mapping[str, str]] = {},
+    thumbnails: Mapping[str, str] = {},
+    folders: Mapping[str, str] = {},
 ) -> str:
-    """The whole page. `figures` holds SVG documents and `failures` error texts, both by experiment name.
+    """The whole page, reports in the order in which they are given.
 
-    `networks` holds the SVG documents of an experiment's networks, by the label of each.
+    Args:
+        figures: SVG documents by experiment name.
+        failures: error texts by experiment name.
+        networks: the SVG documents of an experiment's networks, by the label of each.
+        thumbnails: addresses of small pictures of figures, as data.
+        folders: the addresses of the folders with the files of experiments, relative to the page.
     """
     names = (*(r["experiment"] for r in reports), *failures)
-    slugs = ["run-" + re.sub(r"[^A-Za-z0-9_]+", "-", name) for name in names]
+    slugs = ["run-" + re.sub(r"[^A-Za-z0-9_]+", "-", one) for one in names]
     anchors = [slug if slugs.index(slug) == i else f"{slug}-{i}" for i, slug in enumerate(slugs)]
-    figured = [(r, figures.get(r["experiment"], ""), networks.get(r["experiment"], {})) for r in reports]
-    sections = [_section(*shown, anchor) for shown, anchor in zip(figured, anchors, strict=False)]
-    headline = _mark("failed", "This experiment did not run.")
-    for (name, error), anchor in zip(failures.items(), anchors[len(reports) :], strict=True):
-        sections.append(_frame(anchor, name, headline, _pre(error, "Error")))
+    entries = [Entry(r["experiment"], anchor, r) for r, anchor in zip(reports, anchors, strict=False)]
+    entries += [
+        Entry(one, anchor, None, error)
+        for (one, error), anchor in zip(failures.items(), anchors[len(reports) :], strict=True)
+    ]
+    sections = []
+    for k, entry in enumerate(entries):
+        around = _around(entries, k)
+        if entry.report is None:
+            headline = mark("failed", "This experiment did not run.")
+            sections.append(frame(entry.anchor, entry.name, headline, preformatted(entry.error, "Error"), around))
+        else:
+            pictures = figures.get(entry.name, ""), networks.get(entry.name, {})
+            sections.append(section(entry.report, *pictures, entry.anchor, folders.get(entry.name), around))
     style, script = (
-        files("festina._reporting.page").joinpath(name).read_text("utf-8") for name in ("page.css", "page.js")
+        files("festina._reporting.page").joinpath(file).read_text("utf-8") for file in ("page.css", "page.js")
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    many = len(entries) > 1
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title><link rel="icon" href="data:,">
 <style>{style}</style><script>{script}</script>
-<body><a class="skip" href="#main">Skip to the experiments</a><header><button id="theme" hidden>◐</button>
+<body><a class="skip" href="#main">Skip to the experiments</a>
+{_side(entries) if many else ""}<div class="page"><header><button id="theme" hidden>◐</button>
 <svg class="emblem" viewBox="0 0 64 24" aria-hidden="true"><path d="M1 22C36 22 28 2 63 2"/></svg>
-<h1>{escape(title)}</h1>{_summary(reports, len(failures))}
-{_contents(reports, failures, anchors)}</header>
-<main id="main" tabindex="-1">{"".join(sections)}</main></body></html>\n"""
+<h1>{escape(title)}</h1><p class="lede">{ABOUT}</p>{_summary(reports, len(failures))}
+{_facts(reports)}{_first_picture(entries, thumbnails) if many else ""}{_legend()}{_sources(reports) if many else ""}
+{_contents(entries, thumbnails)}</header>
+<main id="main" tabindex="-1">{_not_reproduced(entries)}{"".join(sections)}</main></div></body></html>\n"""
+
+
+def _some(count: int, one: str, many: str) -> str:
+    return f"{count}&nbsp;{one if count == 1 else many}"
 
 
 def _summary(reports: Sequence[Report], failed: int) -> str:
-    def some(number: int, one: str, many: str) -> str:
-        return f"{number}&nbsp;{one if number == 1 else many}"
-
-    found = [_status(claim) for r in reports for claim in r["claims"]]
-    holding, known, differing = map(found.count, ("holds", "known", "differs"))
-    aside = "; " + some(known, "claim is", "claims are") + " known not to reproduce" if known else ""
-    alarm = (some(differing, "claim differs", "claims differ") + " from what is expected. ") * bool(differing)
-    alarm += some(failed, "experiment", "experiments") + " did not run." if failed else ""
-    calm = "" if alarm or "differs" in map(_worst, reports) else "Nothing differs from what is expected."
-    return f"""<p class="lede">{some(len(reports), "experiment", "experiments")},
-{some(len(found), "claim", "claims")}: {some(holding, "holds", "hold")}{aside}. <b>{alarm}</b>{calm}</p>"""
+    statuses = [status(claim) for r in reports for claim in r["claims"]]
+    holding, known, differing = map(statuses.count, ("holds", "known", "differs"))
+    aside = "; " + _some(known, "claim is", "claims are") + " known not to reproduce" if known else ""
+    alarm = (_some(differing, "claim differs", "claims differ") + " from what is expected. ") * bool(differing)
+    alarm += _some(failed, "experiment", "experiments") + " did not run." if failed else ""
+    calm = "" if alarm or "differs" in map(worst, reports) else "Nothing differs from what is expected."
+    return f"""<p class="tally">{_some(len(reports), "experiment", "experiments")},
+{_some(len(statuses), "claim", "claims")}: {_some(holding, "holds", "hold")}{aside}. <b>{alarm}</b>{calm}</p>"""
 
 
-def _contents(reports: Iterable[Report], failures: Iterable[str], anchors: Iterable[str]) -> str:
-    entries = [(_worst(r), _text(r["finding"]), _tally(r["claims"]) + MARKS[_worst(r)][2]) for r in reports]
-    entries += [("failed", f"<code>{_name(name)}</code>", "did not run") for name in failures]
-    items = ""
-    for (status, text, tally), anchor in zip(entries, anchors, strict=True):
-        link = f'<a href="#{anchor}">{text}</a> <small>{tally}</small>'
-        items += f"<li>{_mark(status, hide=True)}<span>{link}</span></li>\n"
-    return f'<nav id="contents" aria-label="Contents"><ol>\n{items}</ol></nav>'
+def _facts(reports: Sequence[Report]) -> str:
+    """Which preset, which data and when."""
+    if not reports:
+        return ""
+    presets = sorted({report["preset"] for report in reports})
+    sizes = {"quick": "quick (small sizes)", "full": "full (the papers' own sizes)"}
+    started = sorted(report["time"]["started"] for report in reports)
+    days = list(dict.fromkeys(escape(moment[:10]) for moment in (started[0], started[-1])))
+    facts = [f"Preset: {escape(', '.join(sizes.get(preset, preset) for preset in presets))}."]
+    facts += [f"Run on {' to '.join(days)}, {escape(str(reports[0]['device']))}."]
+    if any("stand-in" in f"{report['finding']} {report.get('caption', '')}" for report in reports):
+        facts.append("Images of digits are a synthetic stand-in where the caption says so.")
+    return f'<p class="facts">{" ".join(facts)}</p>'
 
 
-def _section(report: Report, figure: str, networks: Mapping[str, str], anchor: str) -> str:
-    prose = _paragraphs(report["description"].removeprefix(report["finding"]))
-    setup = "".join(f"<h3>{escape(k)}</h3>{_pre(_json(spec), k)}" for k, spec in report["setup"].items())
-    started, seconds = report["time"]["started"], report["time"]["seconds"]
-    facts = {"started": started.replace("T", " "), "took": f"{seconds:.3g} s"}
-    facts |= {key: report[key] for key in ("seed", "device", "precision", "digest")}
-    pictures = "".join(
-        f"<h3>{escape(label)}</h3>{_figure(svg, f'{anchor}-network-{k}', f'Network: {label}')}"
-        for k, (label, svg) in enumerate(networks.items())
-    )
-    body = f"""{figure and _figure(figure, f"{anchor}-figure", f"Figure: {report['finding']}")}{prose}
-{_references(report["reference"])}{_claims(report["claims"])}
-<div class="more">{_details("Networks", pictures, f"{len(networks)} with gates")}
-{_assumptions(report["assumptions"])}
-{_details("Parameters", _pairs(report["parameters"]), report["preset"])}{_details("Setup", setup)}
-{_details("Provenance", _pairs(facts) + _pairs(report["versions"]))}
-<p class="again"><span>Run it again</span> <code>{escape(_command(report))}</code></p></div>"""
-    return _frame(anchor, report["experiment"], _text(report["finding"]), body)
+def _first_picture(entries: Sequence[Entry], thumbnails: Mapping[str, str]) -> str:
+    """The figure that the story begins with, with its one idea."""
+    entry = next((entry for entry in entries if entry.report and thumbnails.get(f"{entry.name}:first")), None)
+    if entry is None:
+        return ""
+    picture = escape(thumbnails[f"{entry.name}:first"], quote=True)
+    alt = escape((entry.report or {}).get("alt", ""), quote=True)
+    link = f'<a href="#{entry.anchor}"><img class="paper" src="{picture}" alt="{alt}"></a>'
+    idea = f"{entry.title} Thick and pale: training. Thin and dashed: theory."
+    return f'<figure class="first">{link}<figcaption>{idea}</figcaption></figure>'
 
 
-def _frame(anchor: str, name: str, headline: str, body: str) -> str:
-    return f"""<section id="{anchor}" aria-labelledby="{anchor}-title"><p class="name">{_name(name)}</p>
-<h2 id="{anchor}-title">{headline}</h2>
-{body}<p class="back"><a href="#contents">Contents ↑</a></p></section>\n"""
+def _legend() -> str:
+    items = (f"<li>{mark(outcome, f'{MARKS[outcome][1]}: {meaning}')}</li>" for outcome, meaning in MEANINGS.items())
+    fitted = '<li><span class="tag">fitted</span> a number that was fitted, not predicted</li>'
+    return f'<details class="legend"><summary>What the marks mean</summary><ul>{"".join(items)}{fitted}</ul></details>'
 
 
-def _claims(claims: Iterable[Report]) -> str:
-    rows = []
-    for claim in claims:
-        status, note = _status(claim), _text(claim["reason"])
-        if status == "differs":
-            surprise = "holds; it was expected not to" if claim["holds"] else "was expected to hold"
-            note = f"It {surprise}. {note}"
-        text = _text(claim["text"]) + ' <span class="tag">fitted</span>' * bool(claim["fitted"])
-        values = _value(claim["measured"]), _value(claim["required"]), escape(claim["source"])
-        rows.append((_mark(status), text + f'<span class="note">{note}</span>' * bool(note), *values))
-    return _table("Claims", ("Outcome", "Claim", "Measured", "Required", "Source"), rows)
+def _sources(reports: Sequence[Report]) -> str:
+    named = {entry["key"]: entry for report in reports for entry in report["reference"]}
+    items = "".join(f"<li>{linked(named[key])}</li>" for key in sorted(named))
+    count = _some(len(named), "source", "sources")
+    return f'<details class="legend"><summary>{count}</summary><ul class="references">{items}</ul></details>'
 
 
-def _assumptions(theories: Sequence[Report]) -> str:
+def _themes(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    themes: dict[str, list[Entry]] = {}
+    for entry in entries:
+        themes.setdefault(entry.theme, []).append(entry)
+    return themes
+
+
+def _contents(entries: Sequence[Entry], thumbnails: Mapping[str, str]) -> str:
     body = ""
-    for theory in theories:
-        rows = []
-        for a in theory["assumptions"]:
-            mark = _mark("holds") if a["holds"] else _mark("known", "does not hold")
-            text = f'{_name(a["name"])}<span class="note">{_text(a["statement"])}</span>'
-            rows.append((mark, text, _value(a["measured"]), _value(a["needed"])))
-        title = (theory["theory"], theory["label"], "exact" if theory["exact"] else "a reduction")
-        body += _table(", ".join(filter(None, title)), ("Outcome", "Assumption", "Measured", "Needed"), rows)
-    found = _tally(a for theory in theories for a in theory["assumptions"])
-    return _details("What the theory assumes, measured", body, found)
+    for theme, members in _themes(entries).items():
+        cards = "".join(_card(entry, thumbnails.get(entry.name, "")) for entry in members)
+        body += f"<h3>{escape(theme)}</h3><ol>{cards}</ol>"
+    keys = sorted({ref["key"] for entry in entries if entry.report for ref in entry.report["reference"]})
+    options = "".join(f'<option value="{escape(key, quote=True)}">{escape(key)}</option>' for key in keys)
+    filters = f"""<p id="filters" hidden><label>Source <select id="source"><option value="">all</option>{options}</select>
+</label> <label><input type="checkbox" id="known"> only with claims that do not reproduce</label></p>"""
+    return f'<nav id="contents" aria-label="Contents">{filters if len(entries) > 1 else ""}{body}</nav>'
 
 
-def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    # Explicit roles: on a phone the rows become blocks, and browsers then forget that this is a table.
-    head = "".join(f'<th role="columnheader" scope="col" class="{h.lower()}">{h}</th>' for h in heads)
-    cell = '<td role="cell" class="{}" data-label="{}"><span>{}</span></td>'
-    lines = ("".join(cell.format(h.lower(), h, c) for h, c in zip(heads, row, strict=True)) for row in rows)
-    body = "".join(f'<tr role="row">{line}</tr>\n' for line in lines)
-    return f"""<table role="table"><caption>{escape(caption)}</caption>
-<thead role="rowgroup"><tr role="row">{head}</tr></thead><tbody role="rowgroup">\n{body}</tbody></table>\n"""
+def _card(entry: Entry, thumbnail: str) -> str:
+    picture = f'<img class="paper" src="{escape(thumbnail, quote=True)}" alt="" loading="lazy">' if thumbnail else ""
+    report = entry.report
+    said = tally(report["claims"]) + MARKS[entry.outcome][2] if report else "did not run"
+    link = f'<a href="#{entry.anchor}">{picture}<span>{entry.title}</span></a>'
+    return f'<li data-of="{entry.anchor}">{link}<small>{mark(entry.outcome, hide=True)} {said}</small></li>\n'
 
 
-def _command(report: Report) -> str:
-    chosen = report["parameters"].items() if report["preset"] == "custom" else ()
-    words = [word for name, value in chosen for word in (f"--{name}", _option(value))]
-    named = {"full": [], "custom": [], "quick": ["--quick"]}.get(report["preset"], ["--preset", report["preset"]])
-    words += [*named, "--seed", str(report["seed"]), "--out", "report"]
-    return shlex.join(["festina", "run", report["experiment"], *words])
+def _side(entries: Sequence[Entry]) -> str:
+    body = ""
+    for theme, members in _themes(entries).items():
+        links = "".join(
+            f'<li data-of="{entry.anchor}"><a href="#{entry.anchor}">{name(entry.name)}</a></li>' for entry in members
+        )
+        body += f"<p>{escape(theme)}</p><ul>{links}</ul>"
+    return f'<nav class="side" aria-label="Experiments">{body}</nav>'
 
 
-def _option(value: Any) -> str:
-    """A parameter as the command line reads it: lists are joined by commas."""
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+def _around(entries: Sequence[Entry], k: int) -> str:
+    """Links to the experiments before and after one."""
+    links = ""
+    if k > 0:
+        links += f'<a rel="prev" href="#{entries[k - 1].anchor}">← {name(entries[k - 1].name)}</a>'
+    if k + 1 < len(entries):
+        links += f'<a rel="next" href="#{entries[k + 1].anchor}">{name(entries[k + 1].name)} →</a>'
+    return links
 
 
-def _references(references: Iterable[Report]) -> str:
-    link = r'<a href="https://doi.org/\1">\g<0></a>'
-    items = [f"<li>{DOI.sub(link, escape(r['text']))} <em>{_text(r['where'])}</em></li>" for r in references]
-    return f'<ul class="references" aria-label="References">{"".join(items)}</ul>' if items else ""
-
-
-def _details(summary: str, body: str, note: str = "") -> str:
-    summary += f" <small>{escape(note)}</small>" * bool(note)
-    return f"<details><summary>{summary}</summary>\n<div>{body}</div></details>" if body else ""
-
-
-def _pairs(pairs: Mapping[str, object]) -> str:
-    rows = (f"<div><dt>{_name(k)}</dt><dd>{escape(_json(v))}</dd></div>" for k, v in pairs.items())
-    return f"<dl>{''.join(rows)}</dl>" if pairs else ""
-
-
-def _pre(text: str, label: str) -> str:
-    return f'<pre tabindex="0" role="region" aria-label="{escape(label)}">{escape(text)}</pre>'
-
-
-def _json(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    # A list of plain values goes on one line. No string in JSON holds a line break, so none is changed.
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return re.sub(r"(,?)\n\s*(?=[^][{}]*\])", lambda m: m[1] and ", ", text)
-
-
-def _figure(svg: str, owner: str, label: str) -> str:
-    """A figure inline, its ids prefixed by its own so that figures do not clash, on its own paper (page.css)."""
-    try:
-        root = ElementTree.fromstring(svg)
-    except ElementTree.ParseError as error:
-        return f'<p class="note">The figure is not SVG that can be read: {escape(str(error))}.</p>'
-    width, _ = root.attrib.pop("width", "100%"), root.attrib.pop("height", "")
-    _adopt(root, owner)
-    label = root.get("aria-label", label)
-    root.attrib |= {"id": owner, "role": "img", "aria-label": label, "style": f"--width:{width}"}
-    return f"<figure>{ElementTree.tostring(root, 'unicode')}</figure>\n"
-
-
-def _adopt(node: ElementTree.Element, owner: str) -> None:
-    # Inside HTML an SVG needs no namespaces. Unknown elements, handlers and outside addresses are dropped.
-    node.tag = node.tag.rpartition("}")[2]
-    for name, value in list(node.attrib.items()):
-        del node.attrib[name]
-        key = name.rpartition("}")[2]
-        value = re.sub(r"^()#" if key == "href" else r"(url\([\"']?)#", rf"\1#{owner}-", value)
-        if not key.startswith("on") and (key != "href" or value.startswith(("#", "data:image/"))):
-            node.set(key, f"{owner}-{value}" if key == "id" else value)
-    if node.tag == "style":
-        node.text = re.sub(r"([^{}]+)\{", rf"#{owner} \1{{", node.text or "")
-    for child in [child for child in node if not SVG_TAGS.fullmatch(child.tag.rpartition("}")[2])]:
-        node.remove(child)
-    for child in node:
-        _adopt(child, owner)
-
-
-def _value(value: object) -> str:
-    """A number to four digits, all of them on hover; in a text, comparisons and powers of ten as printed."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        short = f"{value:.0f}" if 1e4 <= abs(value) < 1e6 else f"{value or 0:.4g}"
-        return f'<data value="{value!r}" title="{value!r}">{_value(short)}</data>'
-    text = escape(str(value)).replace("&gt;=", "≥").replace("&lt;=", "≤")
-    text = text.replace(" ", "&nbsp;") if len(text) < 16 else text
-    text = SCIENTIFIC.sub(lambda m: f"{m[1]}&nbsp;×&nbsp;10<sup>{int(m[2])}</sup>", text)
-    text = re.sub(r"(?<![\d.])1&nbsp;×&nbsp;(?=10<sup>)", "", text)
-    return re.sub(r"(?<![\w.])-(?=[\d.])", "−", text)
-
-
-def _text(text: str) -> str:
-    return re.sub(r"`+([^`]+)`+", r"<code>\1</code>", escape(text))
-
-
-def _paragraphs(text: str) -> str:
-    blocks = [block for block in re.split(r"\n\s*?\n", text.strip("\n")) if block.strip()]
-    return "".join(_pre(b, "Formula") if b[0] == " " else f"<p>{_text(b)}</p>\n" for b in blocks)
-
-
-def _name(name: str) -> str:
-    return escape(name).replace("_", "_<wbr>")
-
-
-def _mark(status: str, words: str = "", *, hide: bool = False) -> str:
-    text = f'<span class="{"hidden" if hide else "words"}">{words or MARKS[status][1]}</span>'
-    return f'<span class="mark {status}"><b aria-hidden="true">{MARKS[status][0]}</b> {text}</span>'
-
-
-def _tally(found: Iterable[Report]) -> str:
-    holds = [item["holds"] for item in found]
-    return f"{sum(holds)} of {len(holds)} hold"
-
-
-def _status(claim: Report) -> str:
-    return "differs" if claim["holds"] != claim["expected"] else "holds" if claim["holds"] else "known"
-
-
-def _worst(report: Report) -> str:
-    found = [_status(claim) for claim in report["claims"]] + ["differs"] * (report["outcome"] == "differs")
-    return next((status for status in ("differs", "known") if status in found), "holds")
+def _not_reproduced(entries: Iterable[Entry]) -> str:
+    """One table of all printed claims that do not reproduce: printed, measured, why."""
+    rows = [
+        (
+            f'{text(claim["text"])}<span class="note"><a href="#{entry.anchor}">{name(entry.name)}</a></span>',
+            number(claim["required"]),
+            number(claim["measured"]),
+            text(claim["reason"]),
+        )
+        for entry in entries
+        if entry.report
+        for claim in entry.report["claims"]
+        if status(claim) == "known"
+    ]
+    if not rows:
+        return ""
+    body = table("Printed claims, and what was measured", ("Claim", "Printed", "Measured", "Why"), rows)
+    return f"""<section id="not-reproduced" aria-labelledby="not-reproduced-title">
+<h2 id="not-reproduced-title">What does not reproduce</h2>
+<p>Claims of the sources that were measured and found otherwise. Each is expected to fail, for the reason given.</p>
+{body}<p class="back"><a href="#contents">Contents ↑</a></p></section>\n"""
