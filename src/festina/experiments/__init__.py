@@ -31,6 +31,7 @@ __all__ = [
     "networks_learn_mode_by_mode",
     "old_tasks_are_forgotten_exactly",
     "one_law_many_architectures",
+    "one_term_of_the_solution_is_misprinted",
     "reversal_gets_stuck",
     "rich_and_lazy_representations",
     "rich_learning_can_be_delayed",
@@ -48,4 +49,5 @@ __all__ = [
     "units_switch_their_gates",
     "which_gates_can_a_unit_make",
     "worlds_have_spectra",
+    "wrong_determinant_ends_at_a_saddle",
 ]

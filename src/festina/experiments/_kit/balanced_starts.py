@@ -2,46 +2,110 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import numpy as np
 
-from ... import tasks
+from ... import inits, nets, rules, tasks
+from ..._foundation.errors import BadInput
+from ..._setup.setup import Setup
 from ...tasks.base import Task
+from .labelled import labelled, stack
+from .parameters import AtLeast, Each
+from .time_grids import dense_at_start
+from .training import simulate
+
+if TYPE_CHECKING:
+    from xarray import DataArray
+
+Shape: TypeAlias = tuple[int, ...]  # inputs, hidden units, outputs
+Shapes: TypeAlias = Annotated[tuple[Shape, ...], Each(Each(AtLeast(1), least=3))]
+ALL_SHAPES = ((4, 4, 4), (6, 3, 3), (3, 3, 6), (5, 4, 5), (4, 2, 4), (3, 5, 6), (4, 6, 4))
 
 
-def possible(shape: Sequence[int], lam: float) -> bool:
-    """Whether layers of these widths, (inputs, hidden units, outputs), can be balanced at λ."""
+HALVINGS = 2  # of the learning rate
+
+
+@dataclasses.dataclass(frozen=True)
+class BalancedNetworks:
+    """Networks that differ in shape and λ, and share all other settings.
+
+    The task has white inputs of variance `kappa` and a target of positive determinant, whose singular values are evenly
+    spaced from the first to the second number of `spectrum`; singular vectors are random. The nonzero singular values
+    of the starting map W₂W₁ are all `scale`; its determinant has the target's sign, or with `wrong_sign` the other.
+    """
+
+    scale: float
+    spectrum: tuple[float, float]
+    until: float
+    lr: float
+    points: int
+    seed: int
+
+    def setup(self, shape: Shape, lam: float, *, kappa: float = 1.0, wrong_sign: bool = False) -> Setup:
+        """The network of one shape and λ, under descent at the smallest of the rates lr, lr/2 and lr/4."""
+        times = dense_at_start(self.until, self.points, self.lr)
+        init = inits.Given(self._start(shape, lam, wrong_sign))
+        finest = rules.GradientDescent(self.lr / 2**HALVINGS)
+        return Setup(self._task(shape, kappa), nets.DeepLinear(shape[1]), init, finest, times=times)
+
+    def _task(self, shape: Shape, variance: float) -> Task:
+        number = min(shape[0], shape[2])
+        left, right = _rotations(np.random.default_rng([self.seed, 0, *shape]), shape[2], shape[0])
+        target = left[:, :number] * np.linspace(*self.spectrum, number) @ right[:, :number].T
+        return tasks.from_moments(variance * target, variance * np.eye(shape[0]), variance * target @ target.T)
+
+    def _start(self, shape: Shape, lam: float, wrong_sign: bool) -> list[np.ndarray]:
+        """Layers with W₂ᵀW₂ − W₁W₁ᵀ = λI, as `inits.Balanced` draws them."""
+        inputs, hidden, outputs = shape
+        left, right, middle = _rotations(np.random.default_rng([self.seed, 1, *shape]), outputs, inputs, hidden)
+        if wrong_sign:
+            left[:, 0] *= -1
+        half = np.hypot(lam / 2, self.scale * (np.arange(hidden) < min(shape)))
+        # A hidden direction that does not contribute to the map has weight in the larger layer only.
+        first, last = np.sqrt(np.maximum(half - lam / 2, 0)), np.sqrt(np.maximum(half + lam / 2, 0))
+        into, out = min(inputs, hidden), min(outputs, hidden)
+        return [middle[:, :into] * first[:into] @ right[:, :into].T, left[:, :out] * last[:out] @ middle[:, :out].T]
+
+
+def possible(shape: Shape, lam: float) -> bool:
+    """Whether layers of these widths can be balanced at λ."""
     return lam == 0 or shape[1] <= (shape[2] if lam > 0 else shape[0])
 
 
-def spaced_task(shape: Sequence[int], variance: float, spectrum: tuple[float, float], seed: int) -> Task:
-    """White inputs of one variance, and a target of evenly spaced singular values and positive determinant.
-
-    `spectrum` holds the largest and the least singular value; singular vectors are random.
-    """
-    count = min(shape[0], shape[2])
-    left, right = _rotations(np.random.default_rng([seed, 0, *shape]), shape[2], shape[0])
-    target = left[:, :count] * np.linspace(*spectrum, count) @ right[:, :count].T
-    return tasks.from_moments(variance * target, variance * np.eye(shape[0]), variance * target @ target.T)
+def named(shape: Shape) -> str:
+    return "-".join(map(str, shape))
 
 
-def start(shape: Sequence[int], lam: float, scale: float, wrong_sign: bool, seed: int) -> list[np.ndarray]:
-    """Layers with W₂ᵀW₂ − W₁W₁ᵀ = λI, as `inits.Balanced` draws them, with a determinant of a chosen sign.
+def contrasts(shapes: Sequence[Shape]) -> tuple[Shape, Shape]:
+    """The first square shape, and the first with N_h = N_o < N_i or N_h = N_i < N_o."""
+    square = next((shape for shape in shapes if len(set(shape)) == 1), None)
+    uneven = next((shape for shape in shapes if shape[0] != shape[2] and shape[1] == min(shape)), None)
+    if square is None or uneven is None:
+        needed = "a square shape, and one with N_h = N_o < N_i or N_h = N_i < N_o"
+        raise BadInput(f"shapes = {list(shapes)}", needed, "add the missing one")
+    return square, uneven
 
-    The nonzero singular values of the map W₂W₁ are all `scale`.
-    """
-    inputs, hidden, outputs = shape
-    left, right, middle = _rotations(np.random.default_rng([seed, 1, *shape]), outputs, inputs, hidden)
-    if wrong_sign:
-        left[:, 0] *= -1
-    count = min(shape)
-    used = np.where(np.arange(hidden) < count, 1.0, 0.0)
-    half = np.hypot(lam / 2, scale * used)
-    # A hidden direction that does not contribute to the map has weight in the larger layer only.
-    first, last = np.sqrt(np.maximum(half - lam / 2, 0)), np.sqrt(np.maximum(half + lam / 2, 0))
-    into, out = min(inputs, hidden), min(outputs, hidden)
-    return [middle[:, :into] * first[:into] @ right[:, :into].T, left[:, :out] * last[:out] @ middle[:, :out].T]
+
+def slow_balance(shape: Shape, lams: Sequence[float]) -> float:
+    """The λ for which the larger layer of an uneven shape has to turn most."""
+    return max(lams, key=lambda lam: lam * np.sign(shape[2] - shape[0]))
+
+
+def loss_of(maps: DataArray, setup: Setup) -> DataArray:
+    """The loss of maps over time in a task without noise."""
+    wrong = (maps - setup.task.target()) ** 2
+    loss = 0.5 * setup.task.cov_x[0, 0] * wrong.sum([axis for axis in maps.dims if axis != "time"], skipna=False)
+    return loss.assign_attrs(long_name="loss")
+
+
+def by_rate(setup: Setup) -> DataArray:
+    """The map in training at the rates lr, lr/2 and lr/4, of which `setup` has the last."""
+    rates = [setup.rule.lr * 2**k for k in reversed(range(HALVINGS + 1))]  # pyright: ignore[reportAttributeAccessIssue]
+    descents = {rate: setup.replace(rule=rules.GradientDescent(rate)) for rate in rates}
+    return stack({rate: labelled(simulate(s, [0], "map"), "map", seed=0) for rate, s in descents.items()}, "rate")
 
 
 def _rotations(rng: np.random.Generator, *widths: int) -> list[np.ndarray]:
