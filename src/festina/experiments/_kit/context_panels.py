@@ -1,4 +1,4 @@
-"""Panels about items in contexts: singular values of the pathways, and samples on which ReLU units are active."""
+"""Panels about items in contexts: singular values of pathways, and the samples for which ReLU units are active."""
 
 from __future__ import annotations
 
@@ -6,58 +6,53 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._figures.style import COLOURS
+from ..._figures.panels import key
+from ..._figures.style import DARK_GREY, LIGHT_GREY
+from ..._setup.trajectory import Trajectory
+from ...gates.reading import purity
+from .item_contexts import EPOCHS
+from .labelled import table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from xarray import Dataset
+    from xarray import DataArray, Dataset
 
-STRONGEST = 120  # number of units that are drawn, the strongest ones
+ALL, TWO_WHOLE, SOME = "all items of 3 contexts", "all items of 2", "some items only"
+KINDS = (ALL, TWO_WHOLE, "all items of 1", SOME, "never")
+
+
+def shares_of_units(relu: Trajectory, contexts: int) -> dict[str, DataArray]:
+    """The share of the squared weights in units of each kind, and in units active on most items of two contexts."""
+    units = purity(relu).isel(layer=0)
+    kinds = [*(units.on_for[..., k] for k in range(contexts, 0, -1)), units.split, units.dead]
+    for_two = [vote.count("1") == 2 for vote in units.vote.values]
+    return {
+        "share": table(np.stack(kinds, axis=-1), "seed", "epoch", "kind").assign_coords(kind=list(KINDS)),
+        "majority": table(units.majority.values[..., for_two].sum(axis=-1), "seed", "epoch"),
+    }
 
 
 def draw_singular_values(axes: Axes, data: Dataset) -> None:
-    """Singular values for one context and for the other two contexts: `raw` on the target, and on the `residual`.
-
-    The residual is what the best linear map leaves of the target.
-    """
-    modes = np.arange(data.sizes["mode"]) + 1
-    for k, subset in enumerate(data.subset.values):
-        for size, marker in ((1, "o"), (2, "x")):
-            for target, offset in (("raw", -0.08), ("residual", 0.08)):
-                values = data[target].sel(size=size, subset=subset).values
-                where, learnable = modes + offset + 0.1 * (k - 1), values > 1e-9
-                points = axes.scatter(
-                    where[learnable], values[learnable], color=COLOURS[k], marker=marker, s=28, lw=1.2
-                )
-                if size == 1:
-                    points.set_facecolor("none")
-    axes.scatter([], [], marker="o", facecolors="none", edgecolors="0.3", s=28, label="one context")
-    axes.scatter([], [], marker="x", color="0.3", s=28, label="the other two contexts")
-    axes.annotate("on the target", (modes[2] + 0.4, float(data.raw.isel(mode=2).max())), va="center")
-    axes.annotate("on the residual", (modes[0], float(data.residual.isel(mode=-2).min())), ha="left", va="bottom")
-    axes.set(xlabel="mode", ylabel="singular value", title="singular values tie on the residual only", yscale="log")
-    axes.legend(loc="upper right")
+    """Singular values for one context against those for the other two, on the target and on the residual."""
+    for target, face in (("target", DARK_GREY), ("residual", "none")):
+        pairs = data[target].stack(pathway=("subset", "mode"))
+        learned = pairs.isel(pathway=pairs.values.min(axis=0) > 1e-9)
+        axes.scatter(*learned, facecolors=face, edgecolors=DARK_GREY, s=26, label=f"on the {target}")
+    axes.axline((0.1, 0.1), (0.2, 0.2), color=LIGHT_GREY, lw=0.9, zorder=0)
+    axes.set(xscale="log", yscale="log", xlabel="singular value, one context", ylabel="singular value, two others")
+    ticks = (0.02, 0.05, 0.1, 0.2, 0.4)
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.set_yticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.set_title("Only the target tells the kinds apart")
+    axes.legend(loc="lower right", handletextpad=0.2)
 
 
-def draw_units(axes: Axes, data: Dataset, contexts: int) -> None:
-    """For the strongest units at some epochs: the samples for which each unit is on, in the colour of the context."""
-    from matplotlib.colors import ListedColormap
-
-    count = min(STRONGEST, data.sizes["hidden"])
-    blocks = []
-    for epoch in data.shown.values:
-        on = data.on.sel(shown=epoch).values[:count].T.astype(float)
-        on = on.reshape(contexts, -1, count)
-        order = np.lexsort([on.mean(axis=1).min(axis=0), on.mean(axis=1).argmin(axis=0)])
-        tinted = on * (1 + np.arange(contexts))[:, None, None]
-        blocks.append(tinted.reshape(-1, count)[:, order].T)
-    gap = np.full((count, 2), np.nan)
-    picture = np.concatenate([part for block in blocks for part in (block, gap)][:-1], axis=1)
-    colours = ListedColormap(["#F2F2F2", *COLOURS[:contexts]])
-    axes.imshow(picture, aspect="auto", cmap=colours, vmin=-0.5, vmax=contexts + 0.5, interpolation="nearest")
-    samples = blocks[0].shape[1]
-    middles = [k * (samples + 2) + (samples - 1) / 2 for k in range(len(blocks))]
-    axes.set_xticks(middles, [f"{epoch:g}" for epoch in data.shown.values])
-    axes.tick_params(length=0)
-    axes.set(xlabel="items in contexts 1, 2, 3 (colours) at epoch", ylabel="strongest ReLU units, sorted", yticks=[])
-    axes.set_title("samples on which each unit is active")
+def draw_shares(axes: Axes, data: Dataset, two: str) -> None:
+    """The share of the weight in units of each kind over time; what is for two contexts in the colour `two`."""
+    curves = {kind: data.share.sel(kind=kind) for kind in (ALL, TWO_WHOLE, SOME)}
+    looks = {ALL: (DARK_GREY, "-"), TWO_WHOLE: (two, "-"), "most items of 2": (two, ":"), SOME: (LIGHT_GREY, "-")}
+    for name, (colour, style) in looks.items():
+        axes.plot(data.epoch, curves.get(name, data.majority), color=colour, ls=style, lw=1.8, label=name)
+    axes.set(xlabel=EPOCHS, ylabel="share of squared weights", title="Where ReLU units are active", ylim=(-0.02, 1.03))
+    key(axes, kinds=(), marks=axes.get_lines())
