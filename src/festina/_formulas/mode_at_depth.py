@@ -25,6 +25,7 @@ import math
 from typing import TypeAlias
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import ArrayLike, Bool, Float
 
 from .._foundation.arrays import AnyArray
@@ -110,6 +111,14 @@ def _deep_time_to(target: Grid, s: Grid, variance: Grid, start: Grid, clock: Clo
 
 def _or_never(time: Grid, is_ahead: Fact, is_there: Fact) -> Grid:
     return jnp.where(is_ahead, time, jnp.where(is_there, 0.0, jnp.inf))
+
+
+def escape_time(singular_value: float, start: Float[np.ndarray, "*grid"], depth: int) -> Float[np.ndarray, "*grid"]:
+    """The time, to leading order in a small start, that a chain of D ≥ 3 layers spends near the saddle at zero.
+
+    It is a₀^(2/D − 1)/((D − 2) s), at which a chain without input variance blows up [derived].
+    """
+    return start ** (2 / depth - 1) / ((depth - 2) * singular_value)
 
 
 def field(

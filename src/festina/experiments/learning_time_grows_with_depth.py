@@ -1,31 +1,33 @@
-"""From small weights a deep linear network takes longer to learn with every added layer; from orthogonal weights its
-learning time does not grow with depth.
+"""From small weights the learning time of a deep linear network grows exponentially with its depth; from orthogonal
+weights it does not grow.
 
-Times are in units of τ/D: the learning rate falls as 1/D, as stability asks. From layers of strength b₀ < 1 a mode
-takes D/((D − 2) s b₀^(D−2)), exponential in depth. The slides print 1/(s b₀^D). That is the limit D → ∞ started at
-b₀^D, and for a real network too long by the factor b₀⁻². Pretraining every layer as an autoencoder of two layers costs
-D times one such stage, a sigmoid: it is linear in depth by construction, logarithmic in b₀, and far below the printed
-D/b₀². One stage is trained; its time is in units of τ. From aligned orthogonal layers the time does not grow with
-depth. For random orthogonal layers one more thing must hold: the determinant of their product must have the sign of the
-target's. If not, one mode starts on the wrong side of a saddle and is not learned. At depth 2 the flow stays there for
-ever; descent leaves late, because its steps do not conserve the balance of the layers exactly.
+The learning rate falls as 1/D, as stability asks; times are in units of τ/D. From layers of strength b₀ < 1 a mode
+takes D/((D − 2) s b₀^(D−2)) to leave the saddle at zero. The slides print 1/(s b₀^D): the limit D → ∞, for a real
+network too long by 1/b₀². Pretraining D autoencoders of two layers takes D times the time of one sigmoid, far below the
+printed D/b₀². Random orthogonal layers learn only if the determinant of their product has the sign of the target's.
+Otherwise one mode starts on the wrong side of a saddle. At D = 2 gradient flow stays there for ever; gradient descent
+leaves it late, because its steps conserve the balance of the layers only approximately.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from jaxtyping import Float
 
-from .. import Setup, inits, nets, rules, solve, tasks
-from .._figures.style import COLOURS, new_figure
+from .. import rules, solve
+from .._figures.panels import border, key, panels
+from .._figures.style import COLOURS, DARK_GREY, DASHES, GREY, INK, LEGEND_SIZE, THIN, predicted, trained
 from .._formulas.curves import order
-from .._foundation.checks import positive, whole
+from .._formulas.mode_at_depth import escape_time
 from ..theories.aligned_modes import time_to
-from ._kit.training import simulate
+from ._kit import learning_times
+from ._kit.labelled import largest, stack, table
+from ._kit.learning_times import arrival, end_of, singular_values, stated_time
+from ._kit.parameters import AtLeast, Count, Counts, Positive, Positives, Seed, Several, checked
+from ._kit.printed_formulas import pretraining_time, small_weights_time
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
@@ -33,238 +35,203 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import Dataset
 
-    from .._foundation.arrays import AnyArray
-
 THEME, PLACE = "modes", 3
 REFERENCE = {
     "saxe_slides": "“Learning time”, “Initialization: small random, pretraining, orthogonal”",
     "saxe2014": "section 3 and figure 6",
 }
 QUICK = dict(depths=(2, 3), orthogonal_depths=(3, 6), seeds=4, lr=0.04)
-
-ACHIEVED = 0.95  # share of the way from the start to the target
 PRETRAINED_FROM, LEARNED = 0.01, 0.99  # b₀ of an autoencoder's layers, and the strength at which its stage ends
 SIGNS = ("same", "opposite")  # of the determinants of the product of layers and of the target
+CAPTION = """
+**a** Time until a mode (singular value s = 1) has gone 95 % of its way, against the number D of layers, for aligned
+layers of strength b₀: by the closed form, as the slides print it, and in training from b₀ = 0.5. Grey: pretraining from
+b₀ = 0.01, D times the measured time (in τ) of one stage. **b** The same time from aligned orthogonal layers (b₀ = 1) by
+the closed form, for two singular values s; solid lines are the limits D → ∞. **c, d** Loss of networks with random
+orthogonal layers, for the smallest and the largest D that were trained, one line for each seed. Colours: whether the
+determinant of the product of layers has the sign of the target's. Times are in units of τ/D.
+"""
+ALT = """
+From small layers learning times rise steeply with depth, straight lines on the logarithmic axis; from orthogonal layers
+they soon become level. With the right sign of the determinant losses fall to zero, with the wrong sign they stay on a
+plateau.
+"""
+DETERMINANT = dict(zip(SIGNS, COLOURS[3:5], strict=True))
 
 
-def _scaled_time(
-    depth: float | np.integer, *, singular_value: float | np.ndarray, start: float | np.ndarray, variance: float = 1.0
-) -> AnyArray | np.floating:
-    """Time in units of τ/D until a mode has gone 95 % of its way."""
-    target = singular_value / variance
-    end = start + ACHIEVED * (target - start)
-    factor = 1 if depth == math.inf else depth
-    return factor * time_to(end, singular_value=singular_value, variance=variance, start=start, depth=depth)
-
-
-def _arrival(depth: int, start: float, end: float, lr: float, seed: int) -> tuple[float, Setup]:
-    """Time at which an aligned network of this depth, trained on y = x, reaches a strength; and its setup."""
-    task = tasks.from_moments([[1.0]], [[1.0]], [[1.0]])
-    wanted = float(time_to(end, singular_value=1.0, start=start, depth=depth))
-    times = lr * np.arange(1, int(1.3 * wanted / lr) + 2)
-    net, rule = nets.DeepLinear((1,) * (depth - 1)), rules.GradientDescent(lr)
-    setup = Setup(task, net, inits.Aligned(start), rule, times=times)
-    return np.interp(end, simulate(setup, [seed], "modes")["modes"][0, :, 0], times), setup
-
-
-def _arrivals(depths: Sequence[int], layer: float, lr: float, seed: int) -> tuple[Float[np.ndarray, " depth"], Setup]:
-    """Scaled times at which aligned networks of each depth, trained, have gone 95 % of their way; the deepest setup."""
-    ends = [layer**depth + ACHIEVED * (1 - layer**depth) for depth in depths]
-    arrivals = [_arrival(d, layer**d, end, lr / d, seed) for d, end in zip(depths, ends, strict=True)]
-    return np.array(depths) * [time for time, _ in arrivals], arrivals[-1][1]
-
-
+@checked
 def run(
     *,
-    layers: Sequence[float] = (0.5, 0.3, 0.1),
-    depths: Sequence[int] = (2, 3, 4, 5, 6),
-    longest: int = 20,
-    trained_layer: float = 0.5,
-    orthogonal_depths: Sequence[int] = (3, 5, 10, 20),
-    size: int = 5,
-    until: float = 30.0,
-    lr: float = 0.01,
-    seeds: int = 15,
-    seed: int = 0,
+    layers: Positives = (0.5, 0.3, 0.1),
+    depths: Counts = (2, 3, 4, 5, 6),
+    longest: Annotated[int, AtLeast(10)] = 20,
+    trained_layer: Positive = 0.5,
+    orthogonal_depths: Counts = (3, 5, 10, 20),
+    size: Several = 5,
+    until: Positive = 30.0,
+    lr: Positive = 0.01,
+    seeds: Count = 15,
+    seed: Seed = 0,
 ) -> Result:
     """Closed forms are drawn for `layers` of these strengths up to the depth `longest`.
 
     Aligned networks of `depths` are trained from layers of strength `trained_layer`, and random orthogonal ones of
-    `orthogonal_depths`, with layers of `size` units, from `seeds` starts.
+    `orthogonal_depths`, with layers of `size` units, from `seeds` initialisations.
     """
-    longest, size, seeds = whole(longest, "longest", least=10), whole(size, "size", least=2), whole(seeds, "seeds")
-    lr, until = positive(lr, "lr"), positive(until, "until")
-    strengths, all_depths = np.array(layers, float), np.arange(1, longest + 1)
-    exact = np.stack([_scaled_time(depth, singular_value=1.0, start=strengths**depth) for depth in all_depths], axis=1)
-    deep = np.where(all_depths > 2, all_depths / np.maximum(all_depths - 2, 1), np.nan)
-    rates = (lr, lr / 2, lr / 4)
-    arrived, deepest = zip(*(_arrivals(depths, trained_layer, rate, seed) for rate in rates), strict=True)
-    predicted = [float(_scaled_time(depth, singular_value=1.0, start=trained_layer**depth)) for depth in depths]
-    stage = float(time_to(LEARNED, singular_value=1.0, start=PRETRAINED_FROM**2, depth=2))
-    staged, autoencoder = _arrival(2, PRETRAINED_FROM**2, LEARNED, rates[-1], seed)
-    setups = {"aligned, deepest": deepest[0], "one stage of pretraining": autoencoder}
-    for sign in SIGNS:
-        for depth in orthogonal_depths:
-            label = f"orthogonal, {sign} determinant, depth {depth}"
-            setups[label] = _orthogonal(depth, size, sign, lr, until, seed)
-    all_seeds = list(range(seed, seed + seeds))
-    losses = np.array(
-        [
-            [
-                simulate(setups[f"orthogonal, {sign} determinant, depth {depth}"], all_seeds, "loss")["loss"]
-                for depth in orthogonal_depths
-            ]
-            for sign in SIGNS
-        ]
-    )
-    shallow = _orthogonal(2, size, "opposite", lr, until, seed).replace(rule=rules.GradientFlow(), times=[1e4])
-    stuck = solve(shallow, "BalancedRiccati", seed=seed)
-    setups["orthogonal, opposite determinant, depth 2"] = shallow
-    values, both = _singular_values(size), np.array([2.0, 0.5])
-    orthogonal = np.stack(
-        [_scaled_time(depth, singular_value=both, start=1.0) for depth in (*all_depths, math.inf)], axis=1
-    )
     import xarray
 
+    all_depths, strengths, rates = list(range(1, longest + 1)), np.array(layers), (lr, lr / 2, lr / 4)
+    drawn = functools.partial(learning_times.orthogonal, size=size, lr=lr, until=until, seed=seed)
+    orthogonal = {(sign, d): drawn(d, sign) for sign in SIGNS for d in orthogonal_depths}
+    losses = {at: learning_times.losses(s, at[1], size, range(seed, seed + seeds)) for at, s in orthogonal.items()}
+    stuck = drawn(2, "opposite").replace(rule=rules.GradientFlow(), times=[1e4])
+    flow = solve(stuck, "BalancedRiccati", seed=seed)
+    ends = {d: end_of(trained_layer**d) for d in depths}
+    aligned = {(r, d): learning_times.aligned(d, trained_layer**d, ends[d], r / d) for r in rates for d in depths}
+    arrived = {at: at[1] * arrival(setup, ends[at[1]], seed) for at, setup in aligned.items()}
+    stage = learning_times.aligned(2, PRETRAINED_FROM**2, LEARNED, rates[-1])
+    small = {d: table(stated_time(d, 1.0, strengths**d), "layer_strength") for d in all_depths}
+    printed = {d: table(small_weights_time(1.0, strengths, d), "layer_strength") for d in all_depths}
+    escape = {d: table(d * escape_time(1.0, strengths**d, d), "layer_strength") for d in all_depths[2:]}
+    level = {d: table(stated_time(d, np.array([2.0, 0.5]), 1.0), "singular_value") for d in (*all_depths, math.inf)}
+    by_sign = {s: stack({d: losses[s, d] for d in orthogonal_depths}, "orthogonal_depth") for s in SIGNS}
     data = xarray.Dataset(
         {
-            "exact": (("layer_strength", "depth"), exact),
-            "law": (("layer_strength", "depth"), deep / strengths[:, None] ** (all_depths - 2.0)),
-            "printed": (("layer_strength", "depth"), 1 / strengths[:, None] ** all_depths.astype(float)),
-            "training": (("rate", "trained_depth"), np.array(arrived)),
-            "theory": (("trained_depth",), predicted),
-            "pretraining": (("depth",), all_depths * staged),
-            "orthogonal": (("singular_value", "depth_or_inf"), orthogonal),
-            "loss": (("sign", "orthogonal_depth", "seed", "time"), losses / (0.5 * np.sum(values**2))),
+            "small": stack(small, "depth"),
+            "small_printed": stack(printed, "depth"),
+            "escape": stack(escape, "depth"),
+            "training": table([[arrived[rate, d] for d in depths] for rate in rates], "rate", "trained_depth"),
+            "theory": table([stated_time(d, 1.0, trained_layer**d) for d in depths], "trained_depth"),
+            "stage_training": table(arrival(stage, LEARNED, seed)),
+            "stage_theory": table(time_to(LEARNED, singular_value=1.0, start=PRETRAINED_FROM**2)),
+            "pretraining_printed": table(pretraining_time(PRETRAINED_FROM, np.array(all_depths)), "depth"),
+            "orthogonal": stack(level, "depth_or_inf"),
+            "loss": stack(by_sign, "sign"),
+            "stuck": table(flow["loss"][-1] / (0.5 * singular_values(size).min() ** 2)),
         },
-        coords={
-            "layer_strength": strengths,
-            "depth": all_depths,
-            "rate": np.array(rates),
-            "trained_depth": np.array(depths),
-            "singular_value": both,
-            "depth_or_inf": np.append(all_depths.astype(float), np.inf),
-            "sign": list(SIGNS),
-            "orthogonal_depth": np.array(orthogonal_depths),
-            "time": np.linspace(0, until, losses.shape[-1]),
-        },
-        attrs={
-            "stuck": float(stuck["loss"][-1]),
-            "smallest_mode": float(0.5 * values.min() ** 2),
-            "stage_training": float(staged),
-            "stage_theory": stage,
-        },
+        coords=dict(layer_strength=strengths, depth=all_depths, trained_depth=list(depths), singular_value=[2.0, 0.5]),
     )
-    aligned = solve(setups["aligned, deepest"], "AlignedModes")
-    return Result(data, setups, {"aligned, deepest": aligned, "orthogonal, depth 2": stuck})
-
-
-def _singular_values(size: int) -> Float[np.ndarray, " mode"]:
-    """Those of the target of random orthogonal networks."""
-    return np.linspace(2.0, 1.0, size)
-
-
-def _orthogonal(depth: int, size: int, sign: str, lr: float, until: float, seed: int) -> Setup:
-    """A network of random orthogonal layers on a random target, with this sign of the determinant."""
-    rng = np.random.default_rng(seed)
-    left, right = (np.linalg.qr(rng.normal(size=(size, size)))[0] for _ in range(2))
-    values = _singular_values(size)
-    task = tasks.from_moments(left * values @ right.T, np.eye(size), np.diag(values**2))
-    net, init = nets.DeepLinear((size,) * (depth - 1)), inits.Orthogonal(1.0, determinant=sign)
-    return Setup(task, net, init, rules.GradientDescent(lr / depth), times=np.linspace(0, until / depth, 61))
+    data["pretraining"] = data.depth * data.stage_training
+    setups = {"aligned, deepest": aligned[lr, depths[-1]], "one stage of pretraining": stage}
+    orthogonal["opposite", 2] = stuck
+    setups |= {f"orthogonal, {sign} determinant, depth {depth}": s for (sign, depth), s in orthogonal.items()}
+    deepest = solve(aligned[lr, depths[-1]], "AlignedModes")
+    return Result(data, setups, {"aligned, deepest": deepest, "orthogonal, depth 2": flow})
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    errors = abs(data["training"] - data["theory"]).max("trained_depth").values
-    deep = data.sel(layer_strength=0.3)
-    far = float(np.abs(deep["exact"].sel(depth=slice(8, None)) / deep["law"].sel(depth=slice(8, None)) - 1).max())
-    over = (data["exact"] / data["printed"]).sel(depth=10, layer_strength=0.1)
-    slope = np.log(deep["exact"].sel(depth=20) / deep["exact"].sel(depth=10)) / np.log(1 / 0.3) / 10
-    ends = data["loss"].isel(time=-1)
-    orthogonal = data["orthogonal"].sel(singular_value=2.0)
-    slow = data["orthogonal"].sel(singular_value=0.5)
-    two = data["exact"].sel(depth=2)
-    logarithmic = float(two.sel(layer_strength=0.1) - two.sel(layer_strength=0.3)) / np.log((0.3 / 0.1) ** 2)
+    small, ends = data.small, data.loss.isel(time=-1)
+    same, opposite = (ends.sel(sign=sign) for sign in SIGNS)
+    deep = small.sel(layer_strength=0.3)
+    escape = (deep / data.escape.sel(layer_strength=0.3)).sel(depth=slice(8, None))
+    slope = np.log(deep.sel(depth=20) / deep.sel(depth=10)) / np.log(1 / 0.3) / 10
+    fast, slow = (data.orthogonal.sel(singular_value=s) for s in (2.0, 0.5))
+    growth = small.sel(depth=2, layer_strength=0.1) - small.sel(depth=2, layer_strength=0.3)
+    errors = np.abs(data.training - data.theory).max("trained_depth")
+    over_printed = (small / data.small_printed).sel(depth=10, layer_strength=0.1)
+    over = (data.pretraining / data.pretraining_printed).sel(depth=10)
     return [
-        ours("Training tends to the time of the closed form as lr → 0: order", between(order(errors)[-1], 0.9, 1.1)),
-        ours("The time is D/((D−2) s b₀^(D−2)) for b₀ = 0.3, D ≥ 8: largest relative error", at_most(far, 0.03)),
-        ours("Every layer multiplies the time by 1/b₀: exponent, D from 10 to 20", between(slope, 0.95, 1.05)),
+        ours(
+            "Small layers: growth of the learning time per added layer, as a power of 1/b₀, D = 10 to 20",
+            between(slope, 0.95, 1.05),
+            headline=True,
+            panel="a",
+        ),
+        paper(
+            "Aligned orthogonal layers, s = 2: longest learning time (τ/D) over all D",
+            at_most(fast.max(), 3.0),
+            headline=True,
+            panel="b",
+        ),
+        ours("Aligned orthogonal layers, s = 0.5: time (τ/D) for D → ∞", between(slow[-1], 7.55, 7.65), panel="b"),
+        ours(
+            "The time is D/((D−2) s b₀^(D−2)) at b₀ = 0.3, D ≥ 8: largest relative error",
+            at_most(largest(escape - 1), 0.03),
+        ),
         paper(
             "The time is 1/(s b₀^D): actual / printed at b₀ = 0.1, D = 10",
-            between(over, 0.5, 2.0),
+            between(over_printed, 0.5, 2.0),
             fails="the exponent is D − 2 for a network of depth D; 1/b₀^D belongs to the limit D → ∞",
+            panel="a",
         ),
         ours(
-            "At depth 2 the time grows as ln(1/b₀²)/s: its growth from b₀ = 0.3 to 0.1 / ln 9",
-            between(logarithmic, 0.9, 1.1),
+            "At D = 2 the time grows as ln(1/b₀²)/s: growth from b₀ = 0.3 to 0.1, over ln 9",
+            between(growth / np.log(9), 0.9, 1.1),
+        ),
+        ours(
+            "Time in training against the closed form: order of the gap in the learning rate",
+            between(order(errors.values)[-1], 0.9, 1.1),
         ),
         # Errors of first order in lr happen to cancel between this start and this end, so that no order is claimed.
         ours(
-            "One stage of pretraining from b₀ = 0.01 takes the time of the sigmoid, D stages D times that: relative "
-            "gap at the finest rate",
-            at_most(abs(data.attrs["stage_training"] / data.attrs["stage_theory"] - 1), 1e-3),
+            "Time of one stage of pretraining against the closed form: relative gap",
+            at_most(largest(data.stage_training / data.stage_theory - 1), 1e-3),
         ),
         paper(
             "Pretraining takes O(D/b₀²): actual / printed",
-            between(float(data["pretraining"].sel(depth=10)) / (10 / PRETRAINED_FROM**2), 0.1, 10),
+            between(over, 0.1, 10),
             fails="D/b₀² is an upper bound only; the time is D ln(1/b₀)",
         ),
-        paper(
-            "Aligned orthogonal layers learn s = 2 in a time that does not grow with depth: longest over D",
-            at_most(orthogonal.max(), 3.0),
-        ),
-        ours("… and s = 0.5 in a bounded time: its limit D → ∞", between(slow[-1], 7.55, 7.65)),
         ours(
-            "With the wrong sign of the determinant no run learns, three layers or more: smallest loss left",
-            at_least(ends.sel(sign="opposite").min(), 0.02),
+            "Random orthogonal layers, right sign: median final loss over that of zero weights",
+            at_most(same.median(), 0.01),
+            panel="c",
         ),
         ours(
-            "… and at depth 2 the exact flow never learns its smallest mode: loss at t = 10⁴ / (s²/2)",
-            between(data.attrs["stuck"] / data.attrs["smallest_mode"], 1 - 1e-9, 1 + 1e-9),
+            "Random orthogonal layers, wrong sign: least final loss over that of zero weights",
+            at_least(opposite.min(), 0.02),
+            panel="c",
         ),
         ours(
-            "With the right sign the typical run learns: median loss left",
-            at_most(ends.sel(sign="same").median(), 0.01),
+            "Gradient flow, wrong sign, D = 2: loss at t = 10⁴ τ over s²/2 of the smallest mode",
+            between(data.stuck, 1 - 1e-9, 1 + 1e-9),
         ),
         paper(
             "Random orthogonal layers learn in O(1), whatever their sign: largest loss left",
             at_most(ends.max(), 0.01),
             fails="half of all draws have a determinant of the wrong sign and stay at a saddle",
+            panel="c",
         ),
     ]
 
 
 def figure(result: Result) -> Figure:
+    from matplotlib.lines import Line2D
+
     data = result.data
-    sheet, ((small, orthogonal, random),) = new_figure(1, 3, height=3.6)
-    _draw_small(small, data)
-    depth = data["depth_or_inf"].values[:-1]
-    for colour, value in zip(COLOURS, data["singular_value"].values, strict=False):
-        times = data["orthogonal"].sel(singular_value=value).values
-        orthogonal.plot(depth, times[:-1], color=colour, label=f"s = {value:g}")
-        orthogonal.axhline(times[-1], color=colour, linestyle=":", linewidth=1)
-    orthogonal.set(xlabel="depth D", ylabel="learning time (τ/D)", title="from aligned orthogonal layers")
-    orthogonal.set_ylim(0, None)
-    orthogonal.legend(title="dotted: D → ∞", fontsize="small")
-    for colour, sign in zip(COLOURS, data["sign"].values, strict=False):
-        runs = data["loss"].sel(sign=sign).stack(run=("orthogonal_depth", "seed"))
-        random.plot(data["time"], runs, color=colour, alpha=0.35, linewidth=1)
-        random.plot([], [], color=colour, label=f"{sign} sign")
-    random.set(xlabel="time (τ/D)", ylabel="loss / loss at zero weights", title="from random orthogonal layers")
-    random.set(yscale="log", ylim=(1e-6, 2))
-    random.legend(title="determinant", fontsize="small")
+    sheet, at = panels("ab;cd")
+    _draw_small(at["a"], data)
+    for curve in data.orthogonal.transpose("singular_value", "depth_or_inf"):
+        predicted(at["b"], data.depth, curve[:-1], colour=GREY)
+        border(at["b"], float(curve[-1]), f"s = {float(curve.singular_value):g}", across=True)
+    at["b"].set(title="From aligned orthogonal layers", xlabel="depth D", ylabel="learning time (τ/D)", ylim=(0, None))
+    for letter, number in (("c", 0), ("d", -1)):
+        of_depth = data.loss.isel(orthogonal_depth=number)
+        for sign, colour in DETERMINANT.items():
+            trained(at[letter], data.time, of_depth.sel(sign=sign), colour=colour)
+        at[letter].set(title=f"From random orthogonal layers, D = {int(of_depth.orthogonal_depth)}")
+        at[letter].set(xlabel="time (τ/D)", ylabel="loss / loss of zero weights", yscale="log", ylim=(1e-6, 2))
+    marks = [
+        Line2D([], [], color=INK, ls=DASHES, lw=THIN, label="closed form"),
+        Line2D([], [], color=INK, ls=":", label="as printed"),
+        Line2D([], [], color=DARK_GREY, marker="o", ls="", ms=5, label="training (dots)"),
+    ]
+    signs = {f"determinant: {sign} sign": colour for sign, colour in DETERMINANT.items()}
+    key(sheet, signs, kinds=(), marks=marks)
     return sheet
 
 
 def _draw_small(axes: Axes, data: Dataset) -> None:
-    """Learning times from small layers, exact and as printed, trained, and with pretraining."""
-    for colour, layer in zip(COLOURS, data["layer_strength"].values, strict=False):
+    """Learning times from small layers: closed form, as printed, trained, and with pretraining."""
+    for colour, layer in zip(COLOURS, data.layer_strength.values, strict=False):
         times = data.sel(layer_strength=layer)
-        axes.plot(data["depth"], times["exact"], color=colour, label=f"b₀ = {layer:g}")
-        axes.plot(data["depth"], times["printed"], color=colour, linestyle=":", linewidth=1)
-    axes.plot(data["trained_depth"], data["training"].isel(rate=-1), "o", color="0.3", markersize=4, label="trained")
-    label = f"pretraining, b₀ = {PRETRAINED_FROM:g} (τ)"
-    axes.plot(data["depth"], data["pretraining"], color="0.5", linestyle="-.", label=label)
-    axes.set(yscale="log", xlabel="depth D", ylabel="learning time (τ/D)", title="from small layers", ylim=(1, 1e12))
-    axes.legend(title="dotted: as printed", fontsize="small")
+        predicted(axes, data.depth, times.small, colour=colour)
+        axes.plot(data.depth, times.small_printed, color=colour, ls=":", lw=1.2)
+        seen = times.where(times.small < 1e10, drop=True)
+        where = float(seen.depth[-1]), float(seen.small[-1])
+        axes.annotate(f"b₀ = {layer:g}", where, (6, -8), textcoords="offset points", color=colour, size=LEGEND_SIZE)
+    axes.plot(data.trained_depth, data.training.isel(rate=-1), "o", color=DARK_GREY, ms=5, zorder=4)
+    axes.plot(data.depth, data.pretraining, color=GREY, ls="-.", lw=1.2)
+    axes.text(float(data.depth[-1]), 10, "pretraining", color=GREY, size=LEGEND_SIZE, ha="right")
+    axes.set(yscale="log", xlabel="depth D", ylabel="learning time (τ/D)", title="From small layers", ylim=(1, 1e12))

@@ -6,7 +6,7 @@ Experiments compare them with training. The library's own solutions are in `fest
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.special import lambertw
 
 from ... import Setup
@@ -98,3 +98,19 @@ def balanced_map(
         middle -= fade * np.expm1(-2 * speed * time) / (4 * speed) @ fade.T
         maps[number] = outer @ np.linalg.solve(middle, inner.T)
     return maps
+
+
+def small_weights_time(s: float, layers: Float[np.ndarray, "*layers"], depth: int) -> Float[np.ndarray, "*layers"]:
+    """The learning time from D layers of strength b₀, 1/(s b₀^D) in units of τ/D [saxe_slides, “Learning time”].
+
+    Erratum: the exponent is D − 2; it is D only in the limit D → ∞.
+    """
+    return 1 / (s * layers ** float(depth))
+
+
+def pretraining_time(layer: float, depth: Int[np.ndarray, "*depths"]) -> Float[np.ndarray, "*depths"]:
+    """The time of pretraining D layers of strength b₀ one after another, D/b₀² [saxe_slides, “Initialization …”].
+
+    Erratum: it is an upper bound; the time is 2 D ln(1/b₀) to leading order.
+    """
+    return depth / layer**2
