@@ -111,6 +111,6 @@ def small_weights_time(s: float, layers: Float[np.ndarray, "*layers"], depth: in
 def pretraining_time(layer: float, depth: Int[np.ndarray, "*depths"]) -> Float[np.ndarray, "*depths"]:
     """The time of pretraining D layers of strength b₀ one after another, D/b₀² [saxe_slides, “Initialization …”].
 
-    Erratum: it is an upper bound; the time is 2 D ln(1/b₀) to leading order.
+    Erratum: it is an upper bound; the time is D ln(1/b₀) to leading order.
     """
     return depth / layer**2

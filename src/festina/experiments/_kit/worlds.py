@@ -1,4 +1,4 @@
-"""Four worlds of items: stated, sampled and written down entry by entry; their levels, and panels."""
+"""Four worlds of items: stated, sampled and written down entry by entry; and the numbers of their levels."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from ... import Task, tasks
-from ..._figures.style import COLOURS, TIME, legend_of_kinds, predicted, trained
 from ..._formulas.modes import level_members
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from xarray import Dataset
 
 
@@ -82,9 +80,8 @@ def measured_world(
 
     return xarray.Dataset(
         {
-            "similarity": (("item", "item_"), similarity_of(task)),
+            "similarity": (("item", "item_"), similarity_of(task) / similarity_of(task).max()),
             "formula_gap": ((), np.abs(similarity_of(task) - written_down(name)).max()),
-            "vectors": (("item", "mode"), vectors),
             "eigenvalue": ("mode", eigenvalues),
             "eigenvalue_by_hand": ("mode", np.linalg.eigvalsh(written_down(name))[::-1]),
             "sampled_eigenvalue": (("number", "draw", "mode"), sampled_values),
@@ -97,37 +94,3 @@ def measured_world(
             "target": ("level", padded(np.sqrt(level_value))),
         }
     )
-
-
-def draw_world(panels: Sequence[Axes], part: Dataset, name: str) -> None:
-    """One column of the figure: similarity, eigenvectors, spectrum and learning of a world."""
-    similarity, vectors, spectrum, learning = panels
-    image = similarity.imshow(part.similarity, cmap="cividis", vmin=0)
-    similarity.set(title=f"{name}: similarity", xlabel="item", ylabel="item", xticks=[], yticks=[])
-    similarity.figure.colorbar(image, ax=similarity, shrink=0.8)
-    reach = float(np.abs(part.vectors).max())
-    image = vectors.imshow(part.vectors.values.T, cmap="PuOr", vmin=-reach, vmax=reach)
-    vectors.set(title="stated eigenvectors", xlabel="item", ylabel="mode", xticks=[], yticks=[])
-    vectors.figure.colorbar(image, ax=vectors, shrink=0.8)
-    place = np.arange(1, part.sizes["mode"] + 1)
-    spectrum.plot(place, part.eigenvalue, "_", color="0.1", ms=14, mew=1.5, label="stated", zorder=3)
-    for shift, colour, number in zip((-0.2, 0.2), COLOURS[1::-1], (0, -1), strict=True):
-        low, middle, high = np.quantile(part.sampled_eigenvalue.isel(number=number), (0.05, 0.5, 0.95), axis=0)
-        spectrum.errorbar(
-            place + shift,
-            middle,
-            [middle - low, high - middle],
-            fmt="o",
-            color=colour,
-            ms=3,
-            lw=1,
-            label=f"N = {int(part.number[number]):,}",
-        )
-    spectrum.set(title="spectrum", xlabel="mode", ylabel="eigenvalue η", ylim=(0, None), xticks=place)
-    spectrum.legend(loc="upper right", fontsize=8, title="samples: 5 to 95 %", title_fontsize=8)
-    for level in np.flatnonzero(part.target.notnull()):
-        colour = COLOURS[level % len(COLOURS)]
-        trained(learning, part.time, part.training.isel(level=level), colour=colour)
-        predicted(learning, part.time, part.theory.isel(level=level), colour=colour)
-    learning.set(title="learning, by level", xlabel=TIME, ylabel="mode strength", ylim=(0, 1.35 * part.target.max()))
-    legend_of_kinds(learning, loc="upper right", ncols=2, fontsize=8)
