@@ -1,83 +1,87 @@
-"""In many architectures two fitted rates describe how two points separate, but not in all of them how the outputs align
-with the targets.
+"""In many architectures two fitted rates describe how the distances of two points grow, but not in all of them how the
+outputs align with the targets.
 
-Every network of the source's table is trained on two points. H is the squared distance of the points in a middle hidden
-layer, P that of their outputs, and w = P − dy·Δy* says how the outputs align with the targets. Two rates, fitted to
-each run, describe H and P; a third rate, that of the mean of the outputs, describes the loss. All rates here are
-fitted. The ratio κ = η_h/η_y tells the networks apart. It is about 0.02 in deep networks of (leaky) ReLU units, whose
-encoders learn slowly, one half in a network of two layers, and near 1 in linear and tanh networks. It says no more than
-the final distance does, κ = H²/(XY), and it varies by a factor of 5 between narrow networks.
+Each network of the source's table is trained on two points. H is the squared distance of the points in a middle hidden
+layer, P that of their outputs, and w = P − dy·Δy* says how the difference of the outputs, dy, is aligned with that of
+the targets. Two rates of the two-point theory, fitted to each run, describe H and P; a third rate, that of the mean
+output, describes the loss. All rates here are fitted. The ratio κ = η_h/η_y of the two rates, that of the layers below
+over that of the layers above, tells the networks apart. It is about 0.02 in deep networks of (leaky) ReLU units, whose
+lower layers learn slowly, one half in a network of two hidden layers, and near 1 in linear and tanh networks. It says
+no more than the final distance does, κ = H²/(XY) with X and Y the squared distances of inputs and targets, and it
+varies by a factor of 5 between narrow networks.
 
-**What does not reproduce.** One law does not describe w in all networks: in linear and tanh networks R² of w is 0.7,
-and it is below 0.9 in most others that are not chains of (leaky) ReLU layers. The `applies` of the fit says so. The
-convolutional network does not learn from every start: its last convolution has one channel, and where this channel
-starts below 0, its leaky units pass on a hundredth of the signal, and the loss stays at Y/8. Nor do the printed data
-reproduce the figures, dx = 0.5 and dy = 1. With them networks of 20 layers stay at Y/8 beyond the 6000 epochs from
-about half of the starts or more, and two rates describe none of them. The figures come from dx² = 1 and dy² = 0.5, the
-values here.
+**What does not reproduce.** Two rates do not describe w in all networks: in linear and tanh networks R² of w is 0.7,
+and it is below 0.9 in most others that are not chains of (leaky) ReLU layers. The fit itself reports this in `applies`.
+The convolutional network does not learn from every seed: its last convolution has one channel, and where this channel
+is below 0 at first, its leaky units pass on a hundredth of the signal, and the loss stays at Y/8. Nor do the printed
+data reproduce the figures, dx = 0.5 and dy = 1. With them networks of 20 layers stay at Y/8 beyond the 6000 epochs from
+about half of the seeds or more, and two rates describe none of them. The figures come from dx² = 1 and dy² = 0.5, the
+default values here.
 
-**Not printed.** The settings as run have four more rows; `networks` takes them by name, and none is among the default
-values. Each was trained once from three starts (Adam from two). "gain 1.2" learns (after 1400 to 1960 epochs; R² of H,
-P and w at least 0.93, 0.996 and 0.90), and the fit applies to one start of three, since H starts at up to 0.4 of its
-final value. "gain 1.6", at a rate of 1.5·10⁻⁶, does not learn: after 6000 epochs its loss is 0.011 to 0.025, H has
-fallen by an eighth to a fifth from its start of 25 to 34, and no fit applies. "Adam" learns after 2600 epochs, with R²
-of −0.5, 0.92 and −0.4. The "two-layer linear" network learns after 3940 epochs, with R² of 1.00, 0.999 and 0.993 and κ
-= 0.89, and the fit applies.
+**Not printed.** The released settings have four more rows; `networks` takes them by name, and none is among the default
+values. From three seeds "gain 1.2" learns after 1400 to 1960 epochs, and the fit applies to one, since the first H is
+up to 0.4 of the final one. "gain 1.6", at a learning rate of 1.5·10⁻⁶, has a loss of 0.011 to 0.025 after 6000 epochs,
+and no fit applies. "Adam" learns after 2600 epochs (two seeds), with R² of −0.5, 0.92 and −0.4. The "two-layer linear"
+network learns after 3940 epochs (three seeds), with R² of 1.00, 0.999 and 0.993 and κ = 0.89, and the fit applies.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from .._figures.style import new_figure
+from .._figures.overlay import overlay
+from .._figures.panels import border, key, panels
+from .._figures.style import INK
 from .._foundation.checks import whole
 from .._foundation.errors import BadInput
-from ._kit.fitted_rows import draw_curves, draw_fits, draw_loss, trained_and_fitted
-from ._kit.table_of_networks import DATA, NOT_PRINTED, WIDE, row
-from .base import Claim, Result, at_least, at_most, between, ours, paper
+from ._kit.fitted_rows import CURVE_COLOURS, trained_and_fitted
+from ._kit.labelled import prefixed, stack, table
+from ._kit.parameters import Count, OneOf, Seed, Several, checked
+from ._kit.table_of_networks import DATA, NOT_PRINTED, TABLE_1, WIDE, row
+from .base import Claim, Marks, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from xarray import Dataset
-
+    from xarray import DataArray, Dataset
 
 THEME, PLACE = "pairs", 2
 REFERENCE = {"vanrossem2024": "figures 2 and 11, table 1"}
-NETWORKS = (
-    "default",
-    "convolution",
-    "skip",
-    "shallow",
-    "narrow",
-    "dropout",
-    "linear",
-    "ReLU",
-    "ELU",
-    "tanh",
-    "swish",
-)
+NETWORKS = tuple(TABLE_1)[:11]  # the others differ from the default in their gain only
 PRESETS = {"as_run": dict(data="as_run"), "as_printed": dict(data="as_printed")}
-QUICK = dict(networks=("narrow", "shallow"), seeds=3, starts=3, every=40)
-UNSURE = "convolution"  # this network does not learn from some of its starts, and nothing can be fitted to these
-UNSURE_STARTS = 4
+QUICK = dict(networks=("narrow", "shallow", "ReLU", "skip", "tanh"), units=50, seeds=3, starts=3, every=40)
+CAPTION = """
+H is the squared distance of two points in a middle hidden layer of a network, P that of their outputs, and w = P −
+dy·Δy* says how the difference of the outputs, dy, is aligned with that of the targets. **a** The network in which two
+fitted rates describe w best, and **b** the one in which they describe it worst; both from the first seed. **c** R² of
+the fit of every network, its median over seeds: H and P are described in all of them, w is not. **d** The ratio κ of
+the fitted rate of the layers below to that of the layers above: a dot for each seed. The line is at equal rates. Runs
+that have not learned are left out of c and d.
+"""
+ALT = """
+In panel a the dashed fit lies close to the training; in panel b it rises earlier and less steeply. R² of H and P is
+near 1 in all networks, that of w is far below in some. κ spreads over two orders of magnitude.
+"""
+UNSURE, UNSURE_STARTS = "convolution", 4  # it does not learn from some of so many seeds; nothing is fitted to these
 DEEP_RECTIFIED, SMOOTH = ("default", "narrow", "ReLU"), ("linear", "tanh")
-SETTLED = 6000  # epochs of the table
+LONGER = "networks of 20 layers stay on their plateau for thousands of epochs more"
+STEEPER = "after so long a plateau the drop is steeper than any of the theory's"
+EARLIER = "after a long wait networks drop more steeply than the theory"
 
 
+@checked
 def run(
     *,
     networks: Sequence[str] = NETWORKS,
     units: int | None = None,
-    data: str = "as_run",
-    epochs: int = 6000,
-    every: int = 20,
-    seeds: int = 1,
-    starts: int = 8,
-    seed: int = 0,
+    data: Annotated[str, OneOf(*DATA)] = "as_run",
+    epochs: Count = 6000,
+    every: Count = 20,
+    seeds: Count = 1,
+    starts: Several = 8,
+    seed: Seed = 0,
 ) -> Result:
     """`networks` are rows of table 1, or of those that are not printed; `data` is "as_run" or "as_printed".
 
@@ -88,185 +92,139 @@ def run(
     rows = {name: row(name, data, **({} if units is None else {"units": whole(units, "units")})) for name in networks}
     if not set(rows) - {UNSURE}:
         raise BadInput(f"networks = {networks!r}", "one that learns two points", f"name others: {', '.join(NETWORKS)}")
-    epochs, every = whole(epochs, "epochs"), whole(every, "every")
-    seeds, starts = whole(seeds, "seeds"), whole(starts, "starts", least=2)
-    training = dict(epochs=epochs, every=every)
-    fitted, setups = trained_and_fitted(rows, range(seed, seed + seeds), data=data, **training)
+    fitted, setups = trained_and_fitted(rows, range(seed, seed + seeds), data=data, epochs=epochs, every=every)
     both = {}
     for kind in DATA:
         if kind == data and starts == seeds and rows.get("narrow") == row("narrow"):
-            both[kind] = fitted.sel(network="narrow")
-            continue
-        again, more = trained_and_fitted({"narrow": row("narrow")}, range(seed, seed + starts), data=kind, **training)
-        both[kind] = again.isel(network=0)
-        setups[f"narrow, {kind.replace('_', ' ')}"] = more["narrow"]
+            again = fitted.sel(network="narrow", drop=True)
+        else:
+            draws, name = range(seed, seed + starts), f"narrow, {kind.replace('_', ' ')}"
+            again, more = trained_and_fitted({"narrow": row("narrow")}, draws, data=kind, epochs=epochs, every=every)
+            again, setups[name] = again.isel(network=0, drop=True), more["narrow"]
+        both[kind] = again[["learned", "applies"]].rename(seed="start")
     if UNSURE in rows:
         learned, others = fitted.learned.sel(network=UNSURE).values, range(seed + seeds, seed + UNSURE_STARTS)
         if others:
-            again, _ = trained_and_fitted({UNSURE: rows[UNSURE]}, others, data=data, **training)
+            again, _ = trained_and_fitted({UNSURE: rows[UNSURE]}, others, data=data, epochs=epochs, every=every)
             learned = np.append(learned, again.learned.values[0])
-        fitted["unsure_learned"] = ("unsure_start", learned[:UNSURE_STARTS])
-    fitted = fitted.assign(
-        narrow_learned=(("data", "start"), [narrow.learned.values for narrow in both.values()]),
-        narrow_applies=(("data", "start"), [narrow.applies.values for narrow in both.values()]),
-        units=("network", [chosen.units for chosen in rows.values()]),
-    ).assign_coords(data=list(both))
-    return Result(fitted.assign_attrs(chosen=data), setups)
+        fitted["unsure_learned"] = table(learned[:UNSURE_STARTS], "unsure_start")
+    fitted["units"] = table([chosen.units for chosen in rows.values()], "network")
+    return Result(fitted.assign(prefixed(stack(both, "data"), "narrow")).assign_attrs(chosen=data), setups)
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
     as_run = data.attrs["chosen"] == "as_run"
+    printed = np.isin(data.network, list(NOT_PRINTED))
+    others, rest = data.isel(network=~printed & (data.network.values != UNSURE)), data.isel(network=printed)
+    learned, applies = np.isfinite(data.narrow_learned).mean("start"), data.narrow_applies.mean("start")
+    epochs = int(data.epoch[-1])
+    statements = _of_fits(others, as_run) if others.sizes["network"] else []
+    for kind, said in (("as_run", "the data of the figures"), ("as_printed", "the printed data, dx = 0.5, dy = 1")):
+        printed, learn, fit = kind == "as_printed", at_least(learned.sel(data=kind), 1.0), applies.sel(data=kind)
+        text = f"Narrow network on {said}: share of seeds that learn within {epochs} epochs"
+        statements.append(paper(text, learn, fails=LONGER) if printed else ours(text, learn))
+        text = f"Narrow network on {said}: share of seeds whose fit reports that the theory applies"
+        statements.append(paper(text, at_least(fit, 0.5), fitted=True, fails=STEEPER if printed else ""))
+    if UNSURE in data.network:
+        text = f"Convolutional network: share of {UNSURE_STARTS} seeds that learn within {epochs} epochs"
+        why = "where its last layer, of one channel, begins below 0, little gets through"
+        statements.append(paper(text, at_least(np.isfinite(data.unsure_learned).mean(), 1.0), fails=why))
+    if as_run and others.sizes["network"]:
+        statements += _of_kappa(others)
+    return statements + (_of_not_printed(rest, epochs) if as_run else [])
+
+
+def _of_fits(data: Dataset, as_run: bool) -> list[Claim]:
+    """Claims about how well two or three rates describe the networks of the table."""
     unlike = "" if as_run else "with the printed data deep networks wait so long that two rates do not describe them"
     late = "" if as_run else "with the printed data deep networks are still on their plateau"
-    others = data.sel(network=[name for name in data.network.values if name != UNSURE and name not in NOT_PRINTED])
-    rest = data.sel(network=[name for name in data.network.values if name in NOT_PRINTED])
-    learned, epochs = np.isfinite(data.narrow_learned), int(data.epoch[-1])
+    r2 = data.r2.median("seed")
+    distances, alignment = r2.sel(curve=["H", "P"]).min("curve"), r2.sel(curve="w")
+    marks = Marks(fitted=True, headline=True, panel="c")
+    text = f"Two fitted rates: smallest R² of the distances H and P over networks ({_least(distances)})"
+    statements = [paper(text, at_least(distances.min(), 0.85), fails=unlike, **marks)]
+    if as_run and set(SMOOTH) & set(data.network.values):
+        text = f"Two fitted rates: smallest R² of the alignment w over networks ({_least(alignment)})"
+        statements.append(paper(text, at_least(alignment.min(), 0.9), fails=EARLIER, **marks))
+    if as_run:
+        text = "Three fitted rates: smallest R² of the loss over networks"
+        statements.append(paper(text, at_least(data.r2_loss.median("seed").min(), 0.95), fitted=True))
+    text = f"Networks other than the convolutional one: share of runs that learn within {int(data.epoch[-1])} epochs"
+    return [*statements, paper(text, at_least(np.isfinite(data.learned).mean(), 1.0), fails=late)]
+
+
+def _least(values: DataArray) -> str:
+    """The network in which a number is smallest."""
+    return str(values.idxmin("network").item())
+
+
+def _of_not_printed(data: Dataset, epochs: int) -> list[Claim]:
+    """Claims about the rows that the released settings have and the table does not, if they have enough units."""
     statements = []
-    if others.sizes["network"]:
-        of_networks = others.r2.sel(curve=["H", "P"]).min("curve").median("seed")
-        worst = others.network.values[np.argmin(of_networks.values)]
-        statements += [
-            paper(
-                f"Two rates describe the distances in the layer and of the outputs: smallest R² of H and P ({worst})",
-                at_least(float(of_networks.min()), 0.85),
-                fitted=True,
-                fails=unlike,
-            ),
-            paper(
-                f"These networks learn within {epochs} epochs: share of runs that do",
-                at_least(float(np.isfinite(others.learned).mean()), 1.0),
-                fails=late,
-            ),
-        ]
-    statements += [
-        ours(
-            f"With the data of the figures every start of the narrow network learns within {epochs} epochs: share",
-            at_least(float(learned.sel(data="as_run").mean()), 1.0),
-        ),
-        paper(
-            "… and two rates describe it: share of starts for which the fit says that it applies",
-            at_least(float(data.narrow_applies.sel(data="as_run").mean()), 0.5),
-            fitted=True,
-        ),
-        paper(
-            "With the printed data, dx = 0.5 and dy = 1, every start learns, too: share",
-            at_least(float(learned.sel(data="as_printed").mean()), 1.0),
-            fails="networks of 20 layers stay on their plateau for thousands of epochs more",
-        ),
-        paper(
-            "… and two rates describe it: the same share",
-            at_least(float(data.narrow_applies.sel(data="as_printed").mean()), 0.5),
-            fitted=True,
-            fails="after so long a plateau the drop is steeper than any of the theory's",
-        ),
-    ]
-    if UNSURE in data.network:
-        statements.append(
-            paper(
-                f"The convolutional network learns within {epochs} epochs, too: share of {UNSURE_STARTS} starts",
-                at_least(float(np.isfinite(data.unsure_learned).mean()), 1.0),
-                fails="where its last layer, of one channel, begins below 0, little gets through",
-            )
-        )
-    if as_run and others.sizes["network"]:
-        statements += _of_kinds(others)
-    return statements + (_of_not_printed(rest) if as_run else [])
-
-
-def _of_not_printed(data: Dataset) -> list[Claim]:
-    """Claims about the rows that the settings as run have and the table does not, if they have enough units."""
-    statements, epochs = [], int(data.epoch[-1])
-    for name in data.network.values:
+    for name in data.network.values[data.units.values >= WIDE]:
         one = data.sel(network=name)
-        if one.units < WIDE:
-            continue
-        learned, r2 = float(np.isfinite(one.learned).mean()), one.r2.median("seed")
-        if name == "gain 1.6":
-            if epochs <= SETTLED:
-                text = f"{name}, not printed: the network does not learn in {epochs} epochs: share of runs that do"
-                statements.append(ours(text, at_most(learned, 0.0)))
-            continue
-        text = f"{name}, not printed: the network learns within {epochs} epochs: share of runs that do"
-        statements.append(ours(text, at_least(learned, 1.0)))
+        learned, r2 = np.isfinite(one.learned).mean(), one.r2.median("seed")
+        text = f"{name}, not printed: share of runs that learn within {epochs} epochs"
+        if name != "gain 1.6":
+            statements.append(ours(text, at_least(learned, 1.0)))
+        elif epochs <= 6000:  # those of the table
+            statements.append(ours(text, at_most(learned, 0.0)))
         if name == "Adam":
-            statements.append(
-                ours("… which two rates do not describe: R² of w", at_most(float(r2.sel(curve="w")), 0.5), fitted=True)
-            )
-        else:
-            text = "… and two rates describe it: smallest R² of H, P and w"
-            statements.append(ours(text, at_least(float(r2.min()), 0.85), fitted=True))
+            text = f"{name}, not printed: R² of the alignment w, which two fitted rates do not describe"
+            statements.append(ours(text, at_most(r2.sel(curve="w"), 0.5), fitted=True))
+        elif name != "gain 1.6":
+            text = f"{name}, not printed: smallest R² of H, P and w with two fitted rates"
+            statements.append(ours(text, at_least(r2.min(), 0.85), fitted=True))
     return statements
 
 
-def _of_kinds(data: Dataset) -> list[Claim]:
-    """Claims about κ and w by the kind of network."""
-    kappa, alignment = data.kappa.median("seed"), data.r2.sel(curve="w").median("seed")
-    rectified = [name for name in DEEP_RECTIFIED if name in data.network]
-    smooth = [name for name in SMOOTH if name in data.network]
+def _of_kappa(data: Dataset) -> list[Claim]:
+    """Claims about κ by the kind of network."""
+    kappa = data.kappa.median("seed")
     levels = data.training.sel(curve="H").isel(epoch=-1) ** 2 / data.attrs["input_gap"] / data.attrs["target_gap"]
     gap = np.abs(levels / data.kappa - 1).where(np.isfinite(data.learned))
-    statements = [
-        paper(
-            "A third rate describes the loss: smallest R² over networks",
-            at_least(float(data.r2_loss.median("seed").min()), 0.95),
-            fitted=True,
+    text = "Fitted κ against H²/(XY) of the final distance H: median relative gap over runs that have learned"
+    statements = [ours(text, at_most(gap.median(), 0.15), fitted=True)]
+    wide = data.network.values[data.units.values >= WIDE]
+    for names, kind, low, high in (
+        (
+            [*DEEP_RECTIFIED],
+            "20 layers of (leaky) ReLU units: median κ, small as lower layers learn slowly",
+            0.005,
+            0.06,
         ),
-        ours(
-            "κ agrees with the final distance, as H²/(XY): median relative gap",
-            at_most(float(gap.median()), 0.15),
-            fitted=True,
+        (["shallow"], "Two hidden layers: κ, which is near one half", 0.4, 0.65),
+        *(
+            ([n], f"20 layers, {n}: κ, near 1 as lower and upper layers learn at similar rates", 0.5, 2.0)
+            for n in SMOOTH
         ),
-    ]
-    if rectified:
-        text = "20 layers of (leaky) ReLU units: the encoder learns slowly: median κ"
-        typical = float(kappa.sel(network=rectified).median())
-        statements.append(ours(text, between(typical, 0.005, 0.06), fitted=True))
-    if "shallow" in data.network:
-        text = "Two layers: κ is near one half"
-        statements.append(ours(text, between(float(kappa.sel(network="shallow")), 0.4, 0.65), fitted=True))
-    for name in smooth:
-        if data.units.sel(network=name) >= WIDE:
-            statements.append(
-                ours(
-                    f"20 layers, {name}: encoder and decoder learn at similar rates: κ",
-                    between(float(kappa.sel(network=name)), 0.5, 2.0),
-                    fitted=True,
-                )
-            )
-    if smooth:
-        least = data.network.values[np.argmin(alignment.values)]
-        statements.append(
-            paper(
-                f"Two rates describe w in every network: smallest R² ({least})",
-                at_least(float(alignment.min()), 0.9),
-                fitted=True,
-                fails="after a long wait networks drop more steeply than the theory",
-            )
-        )
+    ):
+        trained = [name for name in names if name in (wide if name in SMOOTH else data.network)]
+        if trained:
+            value = kappa.sel(network=trained).median()
+            statements.append(ours(kind, between(value, low, high), fitted=True, panel="d"))
     return statements
 
 
 def figure(result: Result) -> Figure:
     data = result.data
-    count = data.sizes["network"]
-    columns = min(4, count)
-    lines = math.ceil(count / columns)
-    sheet, grid = new_figure(lines + 1, max(columns, 3), width=3.5, height=2.7)
-    flat = grid[:-1].ravel()
-    space = grid[0, 0].get_gridspec()
-    for axes in (*flat[count:], *grid[-1]):
-        axes.remove()
-    for axes, name in zip(flat, data.network.values, strict=False):
-        one = data.sel(network=name)
-        draw_curves(axes, one)
-        draw_loss(axes, one, data.attrs["target_gap"])
-        axes.set_title(f"{name}, layer {int(one.layer)}")
-    flat[0].legend(loc=(0.62, 0.46), fontsize=8)
-    draw_fits(
-        sheet.add_subplot(space[-1, :]),
-        data,
-        [str(name) for name in data.network.values],
-        "fitted: rates per epoch, medians over seeds",
-    )
+    ended = data.where(np.isfinite(data.learned))
+    alignment = ended.r2.sel(curve="w").median("seed").fillna(-np.inf)
+    names = list(data.network.values[np.argsort(alignment.values)])
+    sheet, at = panels("ab;cd")
+    for letter, name, title in (("a", names[-1], "Best fit"), ("b", names[0], "Worst fit")):
+        one = data.sel(network=name).isel(seed=0)
+        overlay(at[letter], one.training, one.fitted, along="epoch", by="curve", colours=CURVE_COLOURS)
+        at[letter].set(title=f"{title}, “{name}”", ylabel="H, P and w")
+    for (curve, colour), size in zip(CURVE_COLOURS.items(), (8, 5, 5), strict=True):
+        at["c"].plot(ended.r2.sel(curve=curve, network=names).median("seed"), names, "o", color=colour, ms=size)
+    for seed in range(data.sizes["seed"]):
+        at["d"].plot(ended.kappa.isel(seed=seed).sel(network=names), names, "o", color=INK, ms=4, mfc="none")
+    for letter in "cd":
+        border(at[letter], 1.0)
+        at[letter].margins(y=0.1)
+    at["c"].set(title="H and P are described, w is not in all", xlabel="R² of the fit, median over seeds")
+    at["d"].set(title="κ tells networks apart", xlabel="κ, ratio of the fitted rates", xscale="log")
+    key(sheet, CURVE_COLOURS, kinds=("training", "fit"))
     return sheet

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._figures.style import COLOURS, predicted, trained
+from ..._figures.style import COLOURS
 from ..._setup.setup import Setup
 from ..._verbs.fit.fit import fit
+from .labelled import stack, table
 from .table_of_networks import REPORTED, Row, two_point_setup
 from .training import simulate
-from .twin_comparison import draw_table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from xarray import Dataset
+    from xarray import DataArray, Dataset
 
 LEARNED = 1e-3  # a network has learned once its loss is below this
 NEAR = 0.1  # a loss that differs from Y/8 by less than this fraction is on the plateau
-EPOCHS = "training (epochs)"
-CURVES = {"H": "‖dh‖²", "P": "‖dy‖²", "w": "w"}
-COLOUR = dict(zip(CURVES, COLOURS, strict=False))
+CURVES = {"H": "distance", "P": "output_distance", "w": "output_alignment"}
+CURVE_COLOURS = dict(zip(CURVES, COLOURS, strict=False))
 
 
 def trained_and_fitted(
@@ -34,12 +31,16 @@ def trained_and_fitted(
     `learned` is the first recorded epoch with a loss below 0.001, NaN if there is none; `plateau` is the number of
     epochs before it with a loss within a tenth of Y/8, the loss of two equal outputs at the mean of the targets.
     """
-    import xarray
-
     setups = {name: two_point_setup(row, data, epochs=epochs, every=every) for name, row in rows.items()}
-    parts = [_one_row(setups[name], row, seeds) for name, row in rows.items()]
-    together = xarray.concat(parts, dim="network").assign_coords(network=list(rows))
-    return together.assign_attrs(parts[0].attrs), setups
+    return stack({name: _one_row(setups[name], row, seeds) for name, row in rows.items()}, "network"), setups
+
+
+def share_of_waiting(data: Dataset) -> DataArray:
+    """The share of epochs on the plateau, of those until the network has learned or, if it never does, of all.
+
+    Axes are (network, seed).
+    """
+    return data.plateau / data.learned.fillna(float(data.epoch[-1]))
 
 
 def _one_row(setup: Setup, row: Row, seeds: Sequence[int]) -> Dataset:
@@ -47,79 +48,34 @@ def _one_row(setup: Setup, row: Row, seeds: Sequence[int]) -> Dataset:
     import xarray
 
     run = simulate(setup, seeds, REPORTED)
-    epochs = np.round(np.asarray(run.times) / row.lr)
-    X, Y = (float(run.provenance[gap][0]) for gap in ("input_gap", "target_gap"))
-    curves = run["distance"][:, :, row.index, 0], run["output_distance"][..., 0], run["output_alignment"][..., 0]
-    training = np.stack(curves, axis=-1).astype(float)
     fits = [fit("TwoPoint", run, layer=row.index, seed=seed) for seed in seeds]
-    theory = np.stack([np.stack(fitted.predicted, axis=-1) for fitted in fits])
-    losses, loss_theory = np.asarray(run["loss"], float), np.stack([fitted.loss for fitted in fits])
-    in_short = [", ".join(re.split("[,:]", why)[0] for why in fitted.applies.reasons) for fitted in fits]
-    below = losses < LEARNED
-    learned = np.where(below.any(axis=1), epochs[np.argmax(below, axis=1)], np.nan)
-    waiting = (np.abs(losses / (Y / 8) - 1) < NEAR) & ~(np.cumsum(below, axis=1) > 0)
-    missed = np.sum((losses - loss_theory) ** 2, axis=1) / np.sum((losses - losses.mean(axis=1)[:, None]) ** 2, axis=1)
+    epochs = xarray.DataArray(
+        np.round(run.times / row.lr), dims="epoch", attrs={"long_name": "training", "units": "epochs"}
+    )
+    observed = run.to_xarray().drop_vars("time").rename(time="epoch").isel(pair=0, layer=row.index, drop=True)
+    X, Y = (float(run.provenance[gap][0]) for gap in ("input_gap", "target_gap"))
+    loss = observed.loss.astype(float)
+    fitted_loss = table(np.stack([fitted.loss for fitted in fits]), "seed", "epoch")
+    below = loss < LEARNED
+    waiting = (np.abs(loss / (Y / 8) - 1) < NEAR) & ~(below.cumsum("epoch") > 0)
+    missed = ((loss - fitted_loss) ** 2).sum("epoch") / ((loss - loss.mean("epoch")) ** 2).sum("epoch")
     return xarray.Dataset(
         {
-            "training": (("seed", "epoch", "curve"), training),
-            "theory": (("seed", "epoch", "curve"), theory),
-            "loss": (("seed", "epoch"), losses),
-            "loss_theory": (("seed", "epoch"), loss_theory),
-            "eta": (("seed", "rate"), row.lr * np.array([[*fitted.rates, fitted.eta_mean] for fitted in fits])),
-            "kappa": ("seed", [fitted.kappa for fitted in fits]),
-            "r2": (("seed", "curve"), [list(fitted.r2) for fitted in fits]),
-            "r2_loss": ("seed", 1 - missed),
-            "learned": ("seed", learned),
-            "plateau": ("seed", waiting.sum(axis=1) * (epochs[1] - epochs[0])),
-            "applies": ("seed", [int(bool(fitted.applies)) for fitted in fits]),
-            "reasons": ("seed", [str(fitted.applies) for fitted in fits]),
-            "in_short": ("seed", in_short),
-            "layer": ((), row.index),
-            "gain": ((), row.gain),
+            "training": stack({name: observed[source].astype(float) for name, source in CURVES.items()}, "curve"),
+            "fitted": table(np.stack([fitted.predicted for fitted in fits]), "seed", "curve", "epoch"),
+            "loss": loss,
+            "fitted_loss": fitted_loss,
+            "eta": table([[row.lr * rate for rate in (*fit.rates, fit.eta_mean)] for fit in fits], "seed", "rate"),
+            "kappa": table([fitted.kappa for fitted in fits], "seed"),
+            "r2": table([list(fitted.r2) for fitted in fits], "seed", "curve"),
+            "r2_loss": 1 - missed,
+            "learned": epochs[below.argmax("epoch")].where(below.any("epoch")).drop_vars("epoch", errors="ignore"),
+            "plateau": waiting.sum("epoch") * float(epochs[1] - epochs[0]),
+            "applies": table([int(bool(fitted.applies)) for fitted in fits], "seed"),
+            "reasons": table([str(fitted.applies) for fitted in fits], "seed"),
+            "layer": row.index,
+            "gain": row.gain,
         },
         coords={"seed": list(seeds), "epoch": epochs, "curve": list(CURVES), "rate": ["h", "y", "mean"]},
         attrs={"input_gap": X, "target_gap": Y},
     )
-
-
-def draw_curves(axes: Axes, data: Dataset) -> None:
-    """H, P and w of the first seed of one network, trained and fitted."""
-    for name, label in CURVES.items():
-        trained(axes, data.epoch, data.training.sel(curve=name)[0], colour=COLOUR[name], label=label)
-        predicted(axes, data.epoch, data.theory.sel(curve=name)[0], colour=COLOUR[name])
-    axes.set(xlabel=EPOCHS)
-
-
-def draw_fits(axes: Axes, data: Dataset, named: Sequence[str], title: str) -> None:
-    """A table of the fitted numbers, medians over seeds, and of the reasons why a fit does not apply."""
-    rows = []
-    for name, label in zip(data.network.values, named, strict=True):
-        network = data.sel(network=name)
-        rates = [f"{float(value):.2g}" for value in (*network.eta.median("seed"), network.kappa.median())]
-        fits = [f"{float(value):.3f}" for value in (*network.r2.median("seed"), network.r2_loss.median("seed"))]
-        done = network.learned.values[np.isfinite(network.learned.values)]
-        when = f"{np.median(done):.0f}" if len(done) else "–"
-        counts = [f"{number} of {network.sizes['seed']}" for number in (len(done), int(network.applies.sum()))]
-        rows.append((label, [*rates, *fits, when, *counts, str(network.in_short.values[0])]))
-    columns = [
-        "η_h",
-        "η_y",
-        "η of mean",
-        "κ",
-        "R² H",
-        "R² P",
-        "R² w",
-        "R² loss",
-        "loss < 0.001 at",
-        "learned",
-        "applies",
-    ]
-    draw_table(axes, [*columns, f"why it does not apply (seed {int(data.seed[0])})"], rows, title)
-
-
-def draw_loss(axes: Axes, data: Dataset, target_gap: float) -> None:
-    """The loss of the first seed of one network, and the level of the plateau."""
-    trained(axes, data.epoch, data.loss[0], colour=COLOURS[3], label="loss")
-    predicted(axes, data.epoch, data.loss_theory[0], colour=COLOURS[3])
-    axes.axhline(target_gap / 8, color="0.6", lw=0.8, ls=":")
-    axes.set(xlabel=EPOCHS)
