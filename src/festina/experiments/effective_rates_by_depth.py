@@ -1,32 +1,37 @@
-"""The deeper a hidden layer, the faster its encoder learns; two fitted rates describe the layers from the middle on,
-but not the last ones.
+"""In a deep network the fitted rate of the layers below a hidden layer rises with depth, and two fitted rates describe
+the hidden layers from the middle on, but not the last ones.
 
-A network of 20 hidden layers learns two points, and the two rates of the theory are fitted to every layer of it in one
-call, `festina.probe.scan`. The rates are fitted; the first distances and the slopes are not. Before training the
-squared distance H of the points falls by gain²/2 from layer to layer; the half comes from leaky ReLU units. The rate of
-the encoder, the layers below, rises with depth. That of the decoder, the layers above, rises up to the middle and falls
+A network of 20 hidden layers learns two points. The two-point theory splits it at a hidden layer into an encoder, the
+layers below, and a decoder, the layers above, which have one effective learning rate each. These two rates are fitted
+to every hidden layer in one call, `festina.probe.scan`. The rates are fitted; the first distances and the slopes are
+not. At initialisation the squared distance H of the two points falls by gain²/2 from layer to layer; the half comes
+from leaky ReLU units. The rate of the encoder rises with depth. That of the decoder rises up to the middle and falls
 from there, as the source says.
 
 **What does not reproduce.** The theory does not become more accurate from layer to layer: its squared error is
-U-shaped. It is least at layer 11 of 0 … 19 in the network of 500 units (11 to 13 from six other starts, 10 to 16 in
+U-shaped. It is smallest at layer 11 of 0 … 19 in the network of 500 units (11 to 13 from six other seeds, 10 to 16 in
 narrow networks), and in the last layer 10 to 60 times as large. In the theory H grows in proportion to p, the distance
-of the two outputs along the difference of the targets, once both are well above their start: d ln H/d ln p = 1.
+of the two outputs along the difference of the targets, once both are well above their first values: d ln H/d ln p = 1.
 Measured half way through the transition, this slope rises from 0 in the first layer to 1.7 in the last, and the fit is
-best in layers near 1. With the printed data, dx = 0.5 and dy = 1, the network stays on its plateau for all 6000 epochs,
-and there is nothing to fit. As run (the values here) the rate was twice the printed one, for half of the epochs.
+best in layers where it is near 1. With the printed data, dx = 0.5 and dy = 1, the network stays on its plateau for all
+6000 epochs, and there is nothing to fit. The released code (the values here) used twice the printed learning rate, for
+half of the epochs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from scipy.stats import rankdata
 
-from .._figures.style import COLOURS, DASHES, new_figure
-from .._foundation.checks import positive, whole
+from .._figures.overlay import overlay
+from .._figures.panels import border, key, panels
+from .._figures.style import COLOURS, INK
 from ..probe import scan
-from ._kit.table_of_networks import REPORTED, row, two_point_setup
+from ._kit.labelled import labelled
+from ._kit.parameters import Count, OneOf, Positive, Seed, checked
+from ._kit.table_of_networks import DATA, REPORTED, row, two_point_setup
 from ._kit.training import simulate
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
@@ -40,143 +45,157 @@ REFERENCE = {"vanrossem2024": "figure 10, sections 5.1 and 5.2, eq. 14"}
 AS_RUN = dict(network="default", data="as_run", lr=0.01, epochs=3000)
 PRESETS = {"as_run": AS_RUN, "as_printed": AS_RUN | dict(data="as_printed", lr=0.005, epochs=6000, seeds=2)}
 QUICK = dict(network="narrow", seeds=3, every=30)
-FITTED = ("eta_h", "eta_y", "kappa", "sse", "slope", "applies")
+CAPTION = """
+A network of 20 hidden layers learns two points, and the two rates of the two-point theory are fitted to each of its
+hidden layers; dots are seeds, lines their medians. **a** Fitted rates of the encoder, the layers below, and of the
+decoder, the layers above. **b** Squared error of the fit, summed over epochs and over its three curves; the vertical
+line is at its minimum. **c** How steeply H, the squared distance of the points in the layer, grows with p, the distance
+of the outputs along the difference of the targets: d ln H/d ln p half way through the transition, which is not fitted.
+It is 1 in the theory (horizontal line); the vertical line is that of b. **d** H at initialisation, with the theory that
+it falls by gain²/2 from layer to layer, drawn from the median of the first layer on; nothing is fitted.
+"""
+ALT = """
+The encoder's rate rises with depth by orders of magnitude; the decoder's rises to the middle and then falls. The error
+of the fit is U-shaped with a minimum in the second half of the layers, where the rising slope is near 1. The first
+distances fall on a straight line in a logarithmic plot.
+"""
+RATES = {"encoder": "eta_h", "decoder": "eta_y"}
+FITTED = [*RATES.values(), "kappa", "sse", "slope", "applies"]
 
 
+@checked
 def run(
     *,
     network: str = "default",
-    data: str = "as_run",
-    lr: float = 0.01,
-    epochs: int = 3000,
-    every: int = 10,
-    seeds: int = 1,
-    seed: int = 0,
+    data: Annotated[str, OneOf(*DATA)] = "as_run",
+    lr: Positive = 0.01,
+    epochs: Count = 3000,
+    every: Count = 10,
+    seeds: Count = 1,
+    seed: Seed = 0,
 ) -> Result:
     """`network` is a row of table 1, at a rate and for epochs of its own; `data` is "as_run" or "as_printed"."""
-    which = row(network, lr=positive(lr, "lr"))
-    epochs, every, seeds = whole(epochs, "epochs"), whole(every, "every"), whole(seeds, "seeds")
+    which = row(network, lr=lr)
     setup = two_point_setup(which, data, epochs=epochs, every=every)
     training = simulate(setup, range(seed, seed + seeds), REPORTED)
     fits = scan(training).isel(pair=0, drop=True)
-    learned = np.asarray(training["loss"])[:, -1] < 1e-3
-    import xarray
-
-    result = xarray.Dataset(
-        {
-            **{name: (("seed", "layer"), fits[name].values.astype(float)) for name in FITTED},
-            "r2": (("seed", "layer", "curve"), fits.r2.values),
-            "reasons": (("seed", "layer"), fits.reasons.values),
-            "distance": (("seed", "epoch", "layer"), training["distance"][..., 0]),
-            "loss": (("seed", "epoch"), training["loss"]),
-            "learned": ("seed", learned.astype(int)),
-        },
-        coords={
-            "seed": training.coordinates["seed"],
-            "layer": np.arange(which.layers),
-            "epoch": np.round(np.asarray(training.times) / which.lr),
-            "curve": ["H", "P", "w"],
-        },
-        attrs={"network": network, "chosen": data, "lr": which.lr, "gain": which.gain, "units": which.units},
+    loss = labelled(training, "loss")
+    result = (
+        fits[FITTED]
+        .astype(float)
+        .assign(
+            r2=fits.r2,
+            reasons=fits.reasons,
+            distance=labelled(training, "distance").isel(pair=0, drop=True).drop_vars("layer", errors="ignore"),
+            loss=loss,
+            learned=(loss.isel(time=-1, drop=True) < 1e-3).astype(int),
+        )
     )
     # As in the source: rates per epoch, and the squared error summed over all epochs.
-    result = result.assign(eta_h=result.eta_h * which.lr, eta_y=result.eta_y * which.lr, sse=result.sse * every)
-    return Result(result, {network: setup})
+    result = result.assign(eta_h=result.eta_h * lr, eta_y=result.eta_y * lr, sse=result.sse * every)
+    result = result.assign_coords(layer=np.arange(which.layers))
+    told = {"network": network, "chosen": data, "lr": which.lr, "gain": which.gain, "units": which.units}
+    return Result(result.drop_attrs().assign_attrs(told), {network: setup})
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
     as_run = data.attrs["chosen"] == "as_run"
-    layers, middle, end = data.layer.values, data.sizes["layer"] // 2, data.sizes["layer"] // 6
+    layers, middle, last = data.layer.values, data.sizes["layer"] // 2, data.sizes["layer"] // 6
     typical = data[["eta_h", "eta_y", "sse", "slope"]].median("seed")
     errors, decoder = typical.sse.values, typical.eta_y.values
     best, peak = int(np.argmin(errors)), int(np.argmax(decoder))
-    first = data.distance.isel(epoch=0)
-    factor = np.exp(np.log(first).diff("layer").mean("layer")).median()
+    factor = np.exp(np.log(data.distance.isel(time=0)).diff("layer").mean("layer")).median()
     late = "" if as_run else "with the printed data the network is still on its plateau, and fits to it are biased"
-    statements = [
+    of_all = [
         paper(
-            "The first distance falls by gain²/2 from layer to layer (eq. 14): measured factor / gain²/2",
+            "H at initialisation, mean factor from layer to layer over gain²/2 (eq. 14)",
             between(float(factor) / (data.attrs["gain"] ** 2 / 2), 0.85, 1.15),
+            panel="d",
         ),
-        paper("The network learns: share of seeds", at_least(data.learned.mean(), 1.0), fails=late),
+        paper("Share of seeds that learn the two points", at_least(data.learned.mean(), 1.0), fails=late),
     ]
     if not as_run:
-        return statements
+        return of_all
     return [
-        *statements,
-        ours(
-            f"The fit is best in the second half of {len(layers)} layers, but not in the last {end}: number of the "
-            "best layer, from 0",
-            between(best, middle, len(layers) - 1 - end),
-            fitted=True,
-        ),
         paper(
-            "The theory is accurate in the second half only: squared error at a quarter of the depth / the least",
+            "Fitted rate of the encoder: rank correlation with the number of the layer",
+            at_least(np.corrcoef(layers, rankdata(typical.eta_h))[0, 1], 0.9),
+            fitted=True,
+            headline=True,
+            panel="a",
+        ),
+        ours(
+            f"Layer of the best fit, from 0: in the second half of {len(layers)} layers, but not in the last {last}",
+            between(best, middle, len(layers) - 1 - last),
+            fitted=True,
+            headline=True,
+            panel="b",
+        ),
+        *of_all,
+        paper(
+            "Squared error of the fit at a quarter of the depth over the smallest: accurate in the second half only",
             at_least(errors[len(layers) // 4] / errors[best], 10),
             fitted=True,
+            panel="b",
         ),
         ours(
-            "… and not in the first layer: R² of w there",
-            at_most(data.r2.sel(layer=0, curve="w").median(), 0.0),
+            "R² of w, the alignment of the outputs with the targets, fitted to the first layer",
+            at_most(data.r2.sel(layer=0, curve="alignment").median(), 0.0),
             fitted=True,
         ),
         paper(
-            "The theory is the more accurate the later the layer: squared error of the last layer / the least",
+            "Squared error of the fit in the last layer over the smallest: the later the layer, the more accurate",
             at_most(errors[-1] / errors[best], 2.0),
             fails="past its best layer H grows with a higher power of the output distance than in the theory",
             fitted=True,
+            panel="b",
         ),
         paper(
-            "The encoder's rate grows with depth: rank correlation with the layer",
-            at_least(np.corrcoef(layers, rankdata(typical.eta_h))[0, 1], 0.9),
-            fitted=True,
-        ),
-        paper(
-            "The decoder's rate grows up to the middle: number of the layer where it is largest",
+            "Layer with the largest fitted rate of the decoder, from 0: near the middle",
             between(peak, middle - 3, middle + 4),
             fitted=True,
+            panel="a",
         ),
-        paper("… and falls from there: last / largest", at_most(decoder[-1] / decoder[peak], 0.6), fitted=True),
+        paper(
+            "Fitted rate of the decoder in the last layer over the largest one",
+            at_most(decoder[-1] / decoder[peak], 0.6),
+            fitted=True,
+            panel="a",
+        ),
         ours(
-            "Where the fit is best H grows in proportion to the output distance p, as in the theory: d ln H/d ln p",
+            "d ln H/d ln p in the layer whose fit is best, p the output distance along the target: 1 in the theory",
             between(typical.slope[best], 0.6, 1.4),
+            panel="c",
         ),
     ]
 
 
 def figure(result: Result) -> Figure:
     data = result.data
-    sheet, grid = new_figure(2, 3, width=4.2, height=3.1)
-    (errors, encoder, decoder), (fits, first, slopes) = grid
-    for axes, name, title in (
-        (errors, "sse", "squared error of the fit: U-shaped"),
-        (encoder, "eta_h", "fitted rate of the encoder, per epoch"),
-        (decoder, "eta_y", "fitted rate of the decoder, per epoch"),
-    ):
-        _draw_by_layer(axes, data[name])
-        axes.set(yscale="log", title=title)
-    best = int(np.argmin(data.sse.median("seed").values))
-    errors.axvline(best, color="0.6", lw=0.8, ls=":")
-    errors.text(best, errors.get_ylim()[1], f" best: {best}", va="top", color="0.35", fontsize=9)
-    for colour, curve in zip(COLOURS, data.curve.values, strict=False):
-        _draw_by_layer(fits, data.r2.sel(curve=curve), colour, str(curve))
-    fits.set(title="R² of the fit", ylim=(-1.2, 1.05))
-    fits.legend(loc="lower right")
-    _draw_by_layer(first, data.distance.isel(epoch=0), label="trained network")
-    law = float(data.distance[:, 0, 0].median()) * (data.attrs["gain"] ** 2 / 2) ** data.layer
-    first.plot(data.layer, law, color="0.2", lw=1.3, ls=DASHES, label="(gain²/2)ⁿ")
-    first.set(yscale="log", title="first distance H in each layer")
-    first.legend()
-    _draw_by_layer(slopes, data.slope)
-    slopes.axhline(1, color="0.6", lw=0.8, ls=":")
-    slopes.set(title="d ln H / d ln p mid-transition (theory: 1)")
-    for axes in grid.ravel():
+    sheet, at = panels("ab;cd")
+    colours = dict(zip(RATES, COLOURS, strict=False))
+    for name, rate in RATES.items():
+        _draw_by_layer(at["a"], data[rate], colours[name])
+    _draw_by_layer(at["b"], data.sse)
+    _draw_by_layer(at["c"], data.slope)
+    first = data.distance.isel(time=0)
+    falling = first.isel(layer=0).median("seed") * (data.attrs["gain"] ** 2 / 2) ** data.layer
+    overlay(at["d"], first, falling, along="layer", colours=INK)
+    for letter in "bc":
+        border(at[letter], data.sse.median("seed").idxmin("layer").item())
+    border(at["c"], 1.0, across=True)
+    at["a"].set(title="Encoders learn faster the deeper they are", ylabel="fitted rate (per epoch)", yscale="log")
+    at["b"].set(title="The fit is best in the second half", ylabel="squared error of the fit", yscale="log")
+    at["c"].set(title="There H grows nearly in proportion to p", ylabel="d ln H / d ln p")
+    at["d"].set(title="Distances at initialisation", ylabel="first H", yscale="log")
+    for axes in at.values():
         axes.set_xlabel("hidden layer, from 0")
+    key(sheet, {f"{name} (a)": colour for name, colour in colours.items()}, kinds=("network (d)", "theory (d)"))
     return sheet
 
 
-def _draw_by_layer(axes: Axes, values: DataArray, colour: str = COLOURS[0], label: str | None = None) -> None:
+def _draw_by_layer(axes: Axes, values: DataArray, colour: str = INK) -> None:
     """One dot for every seed, and a line through the medians."""
-    axes.plot(values.layer, values.transpose("layer", "seed"), "o", color=colour, ms=2.5, alpha=0.5)
-    axes.plot(values.layer, values.median("seed"), color=colour, lw=1.4, label=label)
+    axes.plot(values.layer, values.transpose("layer", "seed"), "o", color=colour, ms=3, alpha=0.5)
+    axes.plot(values.layer, values.median("seed"), color=colour, lw=1.4)
