@@ -83,3 +83,16 @@ def border(axes: Axes, value: float, label: str = "", *, across: bool = False) -
         axes.annotate(
             label, place, shift, xycoords=coordinates, textcoords="offset points", size=LEGEND_SIZE, color=INK, **side
         )
+
+
+def beside(axes: Axes, x: float, y: float, label: str, *, colour: str = INK) -> None:
+    """The name of a curve, right of its last point."""
+    place: dict[str, Any] = dict(textcoords="offset points", va="center", ha="left", annotation_clip=False)
+    axes.annotate(label, (x, y), (6, 0), size=LEGEND_SIZE, color=colour, **place)
+
+
+def mark(label: str, marker: str = "o", *, colour: str = INK, **look: Any) -> Any:
+    """A labelled marker, for a key."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], ls="", marker=marker, color=colour, label=label, **look)

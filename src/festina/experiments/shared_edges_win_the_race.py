@@ -1,283 +1,230 @@
-"""A pathway whose edges are shared by many domains learns faster than private pathways, and learns all in the limit of
-small initial weights.
+"""A pathway whose edges many domains share learns faster than private pathways, and wins in the limit of small weights.
 
 Every domain can be learned through a layer that all domains share, or through private layers of its own. Depth,
-correlations and starts are equal, and one domain is shown at a time. An edge that M paths go through learns from all of
-them.
-
-**Two layers** (M input domains share one decoder). The shared pathway grows √M times as fast, so that from decoupled
-layers of strength b₀
+correlations and initial strengths are equal, and one domain is shown at a time. An edge that M paths go through learns
+from all of them. With two layers (M input domains share one decoder) the shared pathway grows √M times as fast, so that
+from decoupled layers of strength b₀
 
     private/shared ∝ b₀^(2(1 − 1/√M)) → 0   for every M > 1,
 
 and the two are equal at M = 1. Random weights show the same. Along the way M b₁² − b₂² of encoders and shared decoder
-is conserved, so the shared edge ends √M times as strong.
-
-**Three layers** (the routing network: encoders, a shared layer, decoders, with K trained outputs per input). With the
-error e and T = ∫ e dt
-
-    ḃ₁ = K b₂b₃ e,   ḃ₂ = MK b₁b₃ e,   b₃ = b₁:      b₁ → ∞ at T = arctan √(M − 1)/(√(M − 1) K b₀),
-
-where a private pathway would need T = 1/b₀. The private pathway stops at (1 − arctan √(M − 1)/(K √(M − 1)))⁻³ times its
-start, so private/shared ∝ b₀³ whatever M > 1. The time to learn falls with M, and is exactly ∝ 1/K without rivals.
-These closed forms are derived here; the slides show pictures.
+is conserved, so the shared edge ends √M times as strong. The closed form is derived
+here; the slides show pictures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from jaxtyping import Float
+import xarray
 
-from .. import Setup, inits, rules, solve
-from .._figures.style import new_figure
-from .._foundation.checks import positive, whole
+from .. import Setup, inits, rules
+from .._figures.overlay import overlay
+from .._figures.panels import beside, key, mark, panels
+from .._figures.style import COLOURS, DARK_GREY, DASHES, INK, THIN
+from .._formulas import race_clock
+from .._formulas.curves import order
 from .._foundation.errors import BadInput
 from ._kit import shared_layers, time_grids
-from ._kit.sharing_checks import conserved_drift, gap_to_neural_race, half_times
-from ._kit.sharing_panels import (
-    draw_deep,
-    draw_epochs,
-    draw_exponents,
-    draw_random,
-    draw_shares,
-    draw_two,
-    random_exponents,
-    shared_share,
-    start_exponents,
-)
+from ._kit.labelled import largest, stack, table
+from ._kit.parameters import POSITIVE, AtLeast, Count, Each, Positive, Seed, Several, checked
+from ._kit.rival_pathways import last_slope, loser_over_winner
 from ._kit.training import simulate
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
+    from xarray import DataArray, Dataset
 
 THEME, PLACE = "gates", 4
 REFERENCE = {
     "saxe_slides": "“The neural race: edge sharing”, “Race dynamics favor shared structure”",
-    "saxe2022": "race reduction, routing networks",
+    "saxe2022": "race reduction",
 }
-QUICK = dict(
-    sharing=(1, 2, 4), starts=(1e-1, 1e-2, 1e-3), deep_starts=(0.2, 0.1, 0.05), seeds=4, lr=0.02, points=120, race=False
-)
-# Epochs until the first mode of the routing task is half learned, from b₀ = 0.08 at rate 0.02 on the slides' loss.
-EPOCHS = {(1, 1): 625, (2, 1): 491, (4, 1): 378, (7, 1): 302, (10, 1): 260, (7, 2): 151, (7, 4): 76, (7, 7): 44}
+QUICK = dict(sharing=(1, 2, 4), starts=(1e-1, 1e-2, 1e-3), seeds=4, lr=0.02, points=120)
+CAPTION = """
+M domains can each be learned through a pathway that all share or through a private one of their own. **a** Strength of
+the shared and of a private pathway with two layers. **b** Final share of the shared pathway in what both write, against
+the strength b₀² that both pathways start from. **c** How fast private pathways vanish as the initial weights become
+small: the exponent of private/shared in b₀², or in the variance of small random weights. **d** The race of a from small
+random weights, one line for each seed. Dots are networks after training from decoupled layers, crosses from random
+weights (medians over seeds). The theory is the closed form of the race, without a fit.
+"""
+ALT = """
+The curve of the shared pathway rises to the target while that of private pathways stays low. Its share is one half
+without sharing, and rises towards one as more domains share it and as the initial weights become smaller.
+"""
+SHARED, PRIVATE = COLOURS[:2]
+Falling = Annotated[tuple[float, ...], Each(POSITIVE, least=2)]
 
 
+@checked
 def run(
     *,
-    sharing: Sequence[int] = (1, 2, 4, 7, 10),
-    trained_pairs: Sequence[int] = (1, 2),
-    starts: Sequence[float] = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3),
-    deep_starts: Sequence[float] = (0.2, 0.14, 0.1, 0.07, 0.05),
-    scales: Sequence[float] = (1e-2, 1e-3, 1e-4),
-    hidden: int = 32,
-    until: float = 14.0,
-    deep_until: float = 60.0,
-    lr: float = 0.005,
-    points: int = 300,
-    seeds: int = 12,
-    race: bool = True,
-    seed: int = 0,
+    sharing: Annotated[tuple[int, ...], Each(AtLeast(1), least=3)] = (1, 2, 4, 7, 10),
+    starts: Falling = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3),
+    scales: Falling = (1e-2, 1e-3, 1e-4),
+    hidden: Count = 32,
+    until: Positive = 14.0,
+    lr: Positive = 0.005,
+    points: Several = 300,
+    seeds: Count = 12,
+    seed: Seed = 0,
 ) -> Result:
-    """`sharing`: numbers of domains; `trained_pairs`: outputs per input with three layers.
+    """`sharing`: numbers of domains; `starts`: strengths of decoupled layers; `scales`: standard deviations."""
+    if sharing[0] != 1 or list(sharing) != sorted(set(sharing)):
+        raise BadInput(f"sharing = {sharing}", "increasing numbers of domains, from 1 on", "give (1, 2, 4)")
+    starts, scales = (tuple(sorted(given, reverse=True)) for given in (starts, scales))
+    draws, shown, many = range(seed, seed + seeds), starts[len(starts) // 2], np.array(sharing)
+    times = time_grids.even(until, points, lr)
+    rule, half_rate = rules.GradientDescent(lr), rules.GradientDescent(lr / 2)
 
-    `starts` and `deep_starts` are strengths of decoupled layers, of two and of three layers; `scales` are standard
-    deviations of random weights. `race` compares the closed form with the theory NeuralRace.
-    """
-    sharing = [whole(count, "sharing") for count in sharing]
-    per = [whole(count, "trained_pairs") for count in trained_pairs]
-    if sharing[0] != 1 or len(sharing) < 3 or sharing != sorted(set(sharing)):
-        raise BadInput(f"sharing = {tuple(sharing)}", "increasing numbers of domains, from 1 on", "give (1, 2, 4)")
-    hidden, points, seeds = whole(hidden, "hidden"), whole(points, "points", least=2), whole(seeds, "seeds")
-    lr, until, deep_until = positive(lr, "lr"), positive(until, "until"), positive(deep_until, "deep_until")
-    starts, scales = sorted(starts, reverse=True), sorted(scales, reverse=True)
-    deep_starts = sorted(deep_starts, reverse=True)
-    draws = list(range(seed, seed + seeds))
-    times, deep_times = (time_grids.even(end, points, lr) for end in (until, deep_until))
-    rule = rules.GradientDescent(lr)
-
-    # Two layers.
     net, task = shared_layers.two_layers(sharing, hidden)
-    paths = net.paths()
-    two = [Setup(task, net, inits.Decoupled(start), rule, times=times) for start in starts]
-    random = [
-        setup.replace(init=inits.SmallRandom(scale)) for setup, scale in zip(two[:1] * len(scales), scales, strict=True)
-    ]
+    two = {start: Setup(task, net, inits.Decoupled(start), rule, times=times) for start in starts}
+    random = {scale: two[shown].replace(init=inits.SmallRandom(scale)) for scale in scales}
 
-    def trained_from(setup: Setup) -> Float[np.ndarray, "seed time path sharing"]:
-        return shared_layers.pathways(simulate(setup, draws, "path_norm")["path_norm"], paths, sharing)
+    def trained_from(setup: Setup) -> DataArray:
+        return shared_layers.pathways(simulate(setup, draws, "path_norm"), sharing).rename(group="sharing")
 
-    by_start = np.stack([trained_from(setup)[0] for setup in two])
-    by_scale = np.stack([trained_from(setup) for setup in random])
-    shown, fine = len(starts) // 2, np.geomspace(starts[0], starts[-1], 40)
-    theory = np.stack([shared_layers.predicted_two(times, start, np.array(sharing)) for start in starts])
-    half_rate = trained_from(two[shown].replace(rule=rules.GradientDescent(lr / 2)))[0]
-    errors = [np.abs(strengths - theory[shown]).max() for strengths in (by_start[shown], half_rate)]
+    def rivals(clock: np.ndarray) -> np.ndarray:
+        return race_clock.two_layer_rivals(clock, shown, many)
 
-    # Three layers.
-    settings = [(count, 1) for count in sharing] + [(2, count) for count in per if count > 1]
-    deep_net, deep_task = shared_layers.three_layers(settings)
-    # Given and not Decoupled: with K = 1 nothing in the data says which modes of two domains are alike.
-    three = [
-        Setup(deep_task, deep_net, inits.Given([[[start]]] * len(deep_net.edges)), rule, times=deep_times)
-        for start in deep_starts
-    ]
-    deep = [
-        shared_layers.pathways(
-            simulate(setup, [seed], "path_norm")["path_norm"], deep_net.paths(), shared_layers.names(settings)
-        )[0]
-        for setup in three
-    ]
-    deep_theory = np.stack([shared_layers.predicted_three(deep_times, start, settings) for start in deep_starts])
-    conserved = conserved_drift(max(sharing[:3]), hidden, starts[shown], times[::4], (lr, lr / 2), seed)
+    def random_rivals(clock: np.ndarray) -> np.ndarray:
+        return race_clock.random_rivals(clock, scales[1], hidden, many)
 
-    setups = {"two layers": two[shown], "two layers, random": random[-1], "three layers": three[-1]}
-    theories = {"two layers": solve(two[shown], "NeuralRace")} if race else {}
-    import xarray
+    by_start = stack({start: trained_from(setup).isel(seed=0) for start, setup in two.items()}, "start")
+    by_scale = stack({scale: trained_from(setup) for scale, setup in random.items()}, "scale")
+    theory, random_theory = (
+        table(race_clock.over_time(of, np.ones(len(sharing)), times), "time", "path", "sharing")
+        for of in (rivals, random_rivals)
+    )
+    halved = trained_from(two[shown].replace(rule=half_rate)).isel(seed=0)
+    gaps = [largest(trained - theory) for trained in (by_start.sel(start=shown), halved)]
 
+    fine = np.geomspace(starts[0], starts[-1], 25)
     data = xarray.Dataset(
         {
-            "two_training": (("start", "time", "path", "sharing"), by_start),
-            "two_theory": (("start", "time", "path", "sharing"), theory),
-            "two_final": (("fine_start", "path", "sharing"), shared_layers.finals_two(list(fine), sharing)),
-            "two_random": (("scale", "seed", "time", "path", "sharing"), by_scale),
-            "random_theory": (
-                ("time", "path", "sharing"),
-                shared_layers.predicted_random(times, scales[1], hidden, np.array(sharing)),
-            ),
-            "three_training": (("deep_start", "deep_time", "path", "setting"), np.stack(deep)),
-            "three_theory": (("deep_start", "deep_time", "path", "setting"), deep_theory),
-            "limit": ("setting", shared_layers.limit(settings)),
-            "limit_gap": (
-                ("small", "setting"),
-                np.stack([shared_layers.limit_gap(start, settings) for start in (2e-4, 1e-4)]),
-            ),
-            "order_in_lr": ((), np.log2(errors[0] / errors[1])),
-            "drift": ("rate", conserved["drift"]),
-            "shared_edge": ("rate", conserved["ratio"]),
-            "epochs": ("oracle", [shared_layers.routing_epochs(count, pairs) for count, pairs in EPOCHS]),
-            "epochs_known": ("oracle", list(EPOCHS.values())),
+            "two_training": by_start,
+            "two_theory": theory,
+            "two_final": table([[_final(s, c) for c in sharing] for s in fine], "fine_start", "sharing", "path"),
+            "two_random": by_scale,
+            "random_theory": random_theory,
+            "order_in_lr": order(np.array(gaps))[0],
+            **_conserved(sharing[2], hidden, shown, times[::4], (lr, lr / 2), seed),
         },
-        coords={
-            "time": times,
-            "deep_time": deep_times,
-            "start": starts,
-            "fine_start": fine,
-            "deep_start": deep_starts,
-            "scale": scales,
-            "seed": draws,
-            "sharing": sharing,
-            "rate": [lr, lr / 2],
-            "domains": ("setting", [count for count, _ in settings]),
-            "per_domain": ("setting", [pairs for _, pairs in settings]),
-            "oracle_domains": ("oracle", [count for count, _ in EPOCHS]),
-            "oracle_pairs": ("oracle", [pairs for _, pairs in EPOCHS]),
-        },
-        attrs={"shown": starts[shown], "conserved_domains": max(sharing[:3]), "hidden": hidden},
+        coords={"fine_start": fine, "sharing": list(sharing), "rate": [lr, lr / 2]},
+        attrs={"shown": shown, "conserved_domains": sharing[2]},
     )
-    for trajectory in theories.values():
-        data["race_gap"] = gap_to_neural_race(trajectory, paths, sharing, theory[shown])
-    return Result(data, setups, theories)
+    return Result(data, {"two layers": two[shown], "two layers, random": random[scales[-1]]})
+
+
+def _final(start: float, sharing: int) -> np.ndarray:
+    """Strengths of a shared and a private pathway when all is learned."""
+    both = lambda clock: race_clock.two_layer_rivals(np.array([clock]), start, np.array([sharing]))[:, 0]  # noqa: E731
+    return race_clock.finals(both, 1.0, -np.log(start))
+
+
+def _conserved(
+    count: int, hidden: int, start: float, times: np.ndarray, rates: tuple[float, ...], seed: int
+) -> dict[str, DataArray]:
+    """At several rates: the largest drift of M b₁² − b₂² relative to the final b₂², and the final ratio b₂/b₁."""
+    net, task = shared_layers.two_layers([count], hidden)
+    drifts, ratios = [], []
+    for rate in rates:
+        setup = Setup(task, net, inits.Decoupled(start), rules.GradientDescent(rate), times=times)
+        run = simulate(setup, [seed], ["path_norm", "representation"])
+        # The shared layer is the first hidden node; its activity is the encoder's strength times the input.
+        encoder = np.linalg.norm(run["representation"][0, :, 0, :hidden], axis=-1) / np.sqrt(count)
+        decoder = shared_layers.pathways(run, [count]).values[0, 0, 0] / encoder
+        drift = count * encoder**2 - decoder**2 - (count - 1) * start**2
+        drifts.append(np.abs(drift).max() / decoder[-1] ** 2)
+        ratios.append(decoder[-1] / encoder[-1])
+    return {"drift": table(drifts, "rate"), "shared_edge": table(ratios, "rate")}
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    many = data.sharing.values > 1
-    expected = 1 - 1 / np.sqrt(data.sharing.values)
-    share = shared_share(data.two_training.isel(time=-1, start=-1))
-    final = data.three_training.isel(deep_time=-1)
-    grown = (final / data.three_training.isel(deep_time=0)).isel(path=1)
-    predicted_growth = (data.three_theory.isel(deep_time=-1) / data.three_theory.isel(deep_time=0)).isel(path=1)
-    won = np.isfinite(data.limit.values)
-    deep_share = shared_share(final.isel(deep_start=-1)).values
-    halves = half_times(data)
-    order = np.log2(data.limit_gap[0] / data.limit_gap[1]).values[won]
-    random = shared_share(data.two_random.isel(time=-1))
-    domains = data.attrs["conserved_domains"]
-    statements = [
+    last, random = data.two_training.isel(time=-1), data.two_random.isel(time=-1)
+    share, expected, many = _share(last.isel(start=-1)), 1 - 1 / np.sqrt(data.sharing), data.sharing > 1
+    by_start = largest(last_slope(loser_over_winner(last), "start", 2) - expected)
+    medians = loser_over_winner(random).median("seed")
+    by_scale = largest((last_slope(medians, "scale", 2) - expected).where(many, drop=True))
+    rise = share.diff("sharing").min()
+    alone = abs(float(share[0]) - 0.5)
+    certain = _share(random.isel(scale=-1)).where(many, drop=True).min()
+    domains, scale = data.attrs["conserved_domains"], float(data.scale[-1])
+    edge = abs(float(data.shared_edge[-1]) / np.sqrt(domains) - 1)
+    return [
         paper(
-            f"Two layers: the shared pathway wins: its share, M = {int(data.sharing[-1])}, smallest start",
-            at_least(float(share[-1]), 0.98),
-        ),
-        paper(
-            "… and wins by more the more domains share it: smallest rise of its share, one M to the next",
-            at_least(float(share.diff("sharing").min()), 0.0),
-        ),
-        ours(
-            "Without sharing (M = 1) neither pathway wins: gap of the share from ½",
-            at_most(abs(float(share[0]) - 0.5), 1e-9),
-        ),
-        ours(
-            "Private/shared ∝ b₀^(2(1 − 1/√M)), training: largest gap of the exponent of b₀², smallest two starts",
-            at_most(np.abs(start_exponents(data) - expected).max(), 0.01),
-        ),
-        ours(
-            "… and from random weights of sd σ: largest gap of the exponent of σ², medians over seeds, smallest two σ",
-            at_most(np.abs(random_exponents(data) - expected)[many].max(), 0.03),
+            f"Share of the shared pathway, M = {int(data.sharing[-1])} domains, smallest initial weights",
+            at_least(share[-1], 0.98),
+            headline=True,
+            panel="b",
         ),
         paper(
-            f"… where the shared pathway wins from every seed: smallest share, M > 1, σ = {float(data.scale[-1]):g}",
-            at_least(float(random.isel(scale=-1, sharing=many).min()), 0.9),
+            "Smallest rise of the shared pathway's share from one number of domains M to the next",
+            at_least(rise, 0.0),
+            panel="b",
         ),
+        ours("Gap of the shared pathway's share from ½ without sharing (M = 1)", at_most(alone, 1e-9), panel="b"),
+        ours("Exponent of private/shared in b₀²: largest gap from 1 − 1/√M", at_most(by_start, 0.01), panel="c"),
         ours(
-            "Training tends to the closed form of the race as lr → 0: order of the gap in lr",
-            between(float(data.order_in_lr), 0.9, 1.1),
-        ),
-        ours(
-            f"M b₁² − b₂² is conserved, M = {domains}: drift / last b₂², lr = {float(data.rate[-1]):g}",
-            at_most(float(data.drift[-1]), 1e-3),
-        ),
-        ours(
-            "… up to first order in lr: order of the drift",
-            between(float(np.log2(data.drift[0] / data.drift[1])), 0.9, 1.1),
-        ),
-        ours(
-            "… so the shared edge ends √M times as strong as the others: relative gap",
-            at_most(abs(float(data.shared_edge[-1]) / np.sqrt(domains) - 1), 0.01),
+            "Exponent of private/shared in σ², random weights: largest gap from 1 − 1/√M",
+            at_most(by_scale, 0.03),
+            panel="c",
         ),
         paper(
-            "Three layers: the shared pathway takes all: smallest share for M > 1, smallest start",
-            at_least(deep_share[won].min(), 0.95),
+            f"Share of the shared pathway for M > 1, random weights of sd {scale:g}: smallest over M and seeds",
+            at_least(certain, 0.9),
         ),
+        ours("Gap between training and closed form: order in the learning rate", between(data.order_in_lr, 0.9, 1.1)),
         ours(
-            "… private pathways grow as the closed form says: largest relative gap over M, K and starts",
-            at_most(np.abs(grown / predicted_growth - 1).values.max(), 0.05),
+            f"Drift of the conserved M b₁² − b₂² over the last b₂², M = {domains}, lr = {float(data.rate[-1]):g}",
+            at_most(data.drift[-1], 1e-3),
         ),
-        ours(
-            "… to (1 − arctan √(M − 1)/(K √(M − 1)))⁻³ times their start, up to first order in b₀: lowest order",
-            between(order.min(), 0.9, 1.1),
-        ),
-        ours(
-            "Three layers: half-times with rivals are those of the closed form: largest relative gap",
-            at_most(np.abs(halves["training"] / halves["theory"] - 1).max(), 0.02),
-        ),
-        ours(
-            "Routing network: epochs to half of the first mode, M = 1 … 10 and K = 1 … 7: largest gap to "
-            f"{', '.join(str(int(value)) for value in data.epochs_known)}",
-            at_most(float(np.abs(np.ceil(data.epochs) - data.epochs_known).max()), 0.0),
-        ),
+        ours("Drift of M b₁² − b₂²: order in the learning rate", between(order(data.drift.values)[0], 0.9, 1.1)),
+        ours(f"Shared over private edges in the end, M = {domains}: relative gap from √M", at_most(edge, 0.01)),
     ]
-    if "race_gap" in data:
-        statements.append(
-            ours(
-                "NeuralRace agrees with the closed form: largest gap of all strengths",
-                at_most(float(data.race_gap), 1e-6),
-            )
-        )
-    return statements
+
+
+def _share(strengths: DataArray) -> DataArray:
+    """The share of the shared pathway in what it and the private one write."""
+    return strengths.isel(path=0) / strengths.sum("path")
 
 
 def figure(result: Result) -> Figure:
     data = result.data
-    sheet, ((two, shares, exponents), (random, deep, epochs)) = new_figure(2, 3)
-    draw_two(two, data)
-    draw_shares(shares, data)
-    draw_exponents(exponents, data)
-    draw_random(random, data)
-    draw_deep(deep, data)
-    draw_epochs(epochs, data)
+    sheet, at = panels("ab;cd")
+    domains, colours = data.attrs["conserved_domains"], [SHARED, PRIVATE]
+    one = data.sel(sharing=domains, start=data.shown)
+    overlay(at["a"], one.two_training, one.two_theory, by="path", colours=colours)
+    one = data.sel(sharing=domains).isel(scale=1)
+    overlay(at["d"], one.two_random, one.random_theory, by="path", colours=colours)
+    at["a"].set_title(f"{domains} domains, decoupled layers of {data.shown:g}")
+    at["d"].set_title(f"{domains} domains, random weights of sd {float(one.scale):g}")
+    for letter in "ad":
+        at[letter].set(ylabel="strength of the pathway", xlim=(0, float(data.time[-1]) / 2))
+    for count in sorted({*data.sharing.values[:3], data.sharing.values[-1]}):
+        dots, line = (_share(some.sel(sharing=count)) for some in (data.two_training.isel(time=-1), data.two_final))
+        at["b"].semilogx(data.start**2, dots, "o", color=DARK_GREY, ms=5)
+        at["b"].plot(data.fine_start**2, line, color=DARK_GREY, lw=THIN, ls=DASHES)
+        beside(at["b"], float(data.fine_start[0]) ** 2, float(line[0]), f"M = {count}")
+    at["b"].set(xlabel="initial strength of both pathways, b₀²", ylabel="share of the shared pathway")
+    at["b"].set_title("Small weights and many domains favour sharing")
+    _draw_exponents(at["c"], data)
+    marks = [mark("decoupled layers", colour=DARK_GREY), mark("random weights", "+", colour=DARK_GREY, ms=10)]
+    key(sheet, {"shared pathway": SHARED, "private pathway": PRIVATE}, marks=marks)
     return sheet
+
+
+def _draw_exponents(axes: Axes, data: Dataset) -> None:
+    line = np.linspace(1, float(data.sharing[-1]), 100)
+    last, random = (some.isel(time=-1) for some in (data.two_training, data.two_random))
+    axes.plot(line, 1 - 1 / np.sqrt(line), color=INK, lw=THIN, ls=DASHES)
+    axes.plot(data.sharing, last_slope(loser_over_winner(last), "start", 2), "o", color=DARK_GREY, ms=5)
+    medians = loser_over_winner(random).median("seed")
+    axes.plot(data.sharing, last_slope(medians, "scale", 2), "+", color=DARK_GREY, ms=14, mew=1.5)
+    axes.set(xlabel="domains that share an edge, M", ylabel="exponent of private/shared in b₀²")
+    axes.set(title="Private pathways vanish as a power of the start", xticks=data.sharing)

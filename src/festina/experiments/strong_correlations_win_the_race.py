@@ -1,58 +1,47 @@
 """Of two pathways that could learn the same mode, the one with the stronger input-output correlation learns it.
 
-Both pathways see the same error e. From decoupled layers each therefore depends on time through T = ∫ e dt alone, and
-two layers grow as exp(2sT) with s their correlation (singular value). While the winner grows by a factor F, the loser
-grows by F^(s₂/s₁), and stops where the winner has left nothing to learn. As the start a₀ of all layers tends to 0,
+Both pathways see the same error, and two layers grow as exp(2sT), with s their correlation (singular value) and T the
+time integral of the error. As the initial strength a₀ of all layers tends to 0,
 
-    loser ∝ (a₀²)^(1 − s₂/s₁),
+    loser/winner ∝ (a₀²)^(1 − s₂/s₁),
 
-which tends to 0 for any s₂ < s₁, and slowly for nearly equal ones. Equal pathways share equally. Every mode has a race
-of its own. If the broad levels of a hierarchy are strongest in one sensory modality (“sense”) and the fine ones in
-another, each level is learned through the sense in which it is strongest, from small random weights too.
+which tends to 0 for any s₂ < s₁, and slowly for nearly equal ones. Every mode has a race of its own: if the broad
+levels of a hierarchy are clearest in one sensory modality (“sense”) and the fine ones in another, each level is learned
+through the sense that shows it best, from small random weights too.
 
-The slides list three other advantages. They are exact laws in the same T, and they are not alike. *Fewer layers* take
-all: a rival of three layers stays where it started. *More paths through an edge* act as a stronger correlation: with k
-paths through its first layer a pathway grows √k times as fast, loser ∝ (a₀²)^(1 − 1/√k). A *larger start* wins a share,
-not the race: at the end the ratio of the pathways is that of their starts, however small these are. An *unbalanced
-start* acts as a larger one: layers a₁ and a₂ count as (a₁ + a₂)²/4 instead of a₁a₂.
-
-The slides show the statement in a picture without numbers; the exponents are derived here. All races run side by side
-in one network, where they do not interact: each has outputs of its own.
+The slides list three other advantages, which act in three ways. A pathway of **fewer layers** learns everything: a
+rival of three layers stays at its initial strength. **More paths through an edge** act as a stronger correlation: with
+k paths a pathway grows √k times as fast. A **larger start** wins a share and not the race, since the ratio of the
+pathways is that of their starts in the end. An **unbalanced start** acts as a larger one: layers a₁ and a₂ count as
+(a₁ + a₂)²/4 instead of a₁a₂. The slides show pictures without numbers; the exponents are derived here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from jaxtyping import Float
+import xarray
 
-from .. import Setup, Trajectory, inits, rules, solve, tasks
-from .._figures.style import new_figure
-from .._formulas.modes import Modes
-from .._foundation.checks import positive, whole
+from .. import Setup, inits, rules, tasks
+from .._figures.overlay import overlay
+from .._figures.panels import beside, key, mark, panels
+from .._figures.style import COLOURS, DARK_GREY, DASHES, THIN
+from .._formulas import race_clock
+from .._formulas.curves import order
 from .._foundation.errors import BadInput
+from ..theories.aligned_modes import mode
 from ._kit import rival_pathways, time_grids
-from ._kit.rival_panels import (
-    by_level,
-    draw_exponents,
-    draw_factors,
-    draw_law,
-    draw_powers,
-    draw_race,
-    draw_tree,
-    random_exponents,
-    slopes,
-    start_exponents,
-)
+from ._kit.labelled import largest, stack, table
+from ._kit.parameters import POSITIVE, Count, Each, Numbers, Positive, Seed, Several, checked
+from ._kit.rival_pathways import AMOUNTS, FACTORS, ITEMS, by_level, last_slope, loser_over_winner
 from ._kit.training import simulate
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from xarray import Dataset
-
+    from xarray import DataArray
 
 THEME, PLACE = "gates", 3
 REFERENCE = {
@@ -60,221 +49,179 @@ REFERENCE = {
     "saxe2022": "race reduction",
     "jarvis2025": "eq. 10",
 }
-QUICK = dict(starts=(1e-1, 1e-2, 1e-3), seeds=4, lr=0.025, points=100, race=False)
+QUICK = dict(starts=(1e-1, 1e-2, 1e-3), seeds=4, lr=0.025, points=100)
+CAPTION = """
+**a** Two pathways with correlations s₂ < s₁ learn the same mode: the share of the target that each writes. Dotted: what
+the weaker one would write without its rival. **b** Final strength of the weaker over that of the stronger pathway,
+against the strength a₀² that both start from. **c** Four levels of a hierarchy, from the broadest (1) to the finest
+(4), each shown more clearly by one of two senses, learned from small random weights: what the pathways from the better
+and the worse sense contribute, one line for each seed. **d** Pathways of equal correlation of which one has two layers
+for three, two paths through its first layer, twice the initial strength, or layers of unequal initial strength: its
+final share of what both write. Dots are networks after training. The theory is the closed form of the race, without a
+fit.
+"""
+ALT = """
+One curve rises to the target and the other stays near zero; every level of the hierarchy is learned through its better
+sense. The final strength of the weaker pathway falls as a power of the start, more steeply for weaker correlations.
+With fewer layers or more paths the favoured share tends to one; with a larger or unbalanced start it stays below.
+"""
+WINNER, LOSER = COLOURS[:2]
+Falling = Annotated[tuple[float, ...], Each(POSITIVE, least=2)]
 
 
+@checked
 def run(
     *,
-    ratios: Sequence[float] = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
-    dims: Sequence[float] = (0.4, 0.6, 0.7, 0.5),
-    starts: Sequence[float] = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3),
-    scales: Sequence[float] = (1e-2, 1e-3, 1e-4),
-    hidden: int = 32,
-    until: float = 50.0,
-    lr: float = 0.01,
-    points: int = 300,
-    seeds: int = 12,
-    race: bool = True,
-    seed: int = 0,
+    ratios: Numbers = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+    dims: Numbers = (0.4, 0.6, 0.7, 0.5),
+    starts: Falling = (1e-1, 3e-2, 1e-2, 3e-3, 1e-3),
+    scales: Falling = (1e-2, 1e-3, 1e-4),
+    hidden: Count = 32,
+    until: Positive = 50.0,
+    lr: Positive = 0.01,
+    points: Several = 300,
+    seeds: Count = 12,
+    seed: Seed = 0,
 ) -> Result:
-    """`ratios`: s₂/s₁ of pairs of pathways; `dims`: for each level of the hierarchy, how dimly the worse sense shows
-    it.
+    """`ratios`: s₂/s₁ of pairs of pathways; `dims`: for each level, how dimly the worse sense shows it.
 
-    `starts` are strengths of decoupled layers, `scales` standard deviations of random weights. `race` compares the
-    closed form with the theory NeuralRace.
+    `starts` are strengths of decoupled layers, `scales` standard deviations of random weights.
     """
-    if len(ratios) != rival_pathways.ITEMS or not all(0 < ratio <= 1 for ratio in ratios) or ratios[-1] != 1:
-        raise BadInput(
-            f"ratios = {tuple(ratios)}", f"{rival_pathways.ITEMS} numbers up to 1, the last of them 1", "change ratios"
-        )
+    if len(ratios) != ITEMS or not all(0 < ratio <= 1 for ratio in ratios) or ratios[-1] != 1:
+        raise BadInput(f"ratios = {ratios}", f"{ITEMS} numbers up to 1, the last of them 1", "change ratios")
     if len(dims) != 4 or not all(0 < dim < 1 for dim in dims):
-        raise BadInput(f"dims = {tuple(dims)}", "a number below 1 for each of the 4 levels", "change dims")
-    hidden, points, seeds = whole(hidden, "hidden"), whole(points, "points", least=2), whole(seeds, "seeds")
-    lr, until = positive(lr, "lr"), positive(until, "until")
-    starts, scales = sorted(starts, reverse=True), sorted(scales, reverse=True)
-    draws = list(range(seed, seed + seeds))
-    times = time_grids.even(until, points, lr)
-    tree = tasks.hierarchy(levels=3)
+        raise BadInput(f"dims = {dims}", "a number below 1 for each of the 4 levels", "change dims")
+    starts, scales = (tuple(sorted(given, reverse=True)) for given in (starts, scales))
+    times, draws = time_grids.even(until, points, lr), list(range(seed, seed + seeds))
+    tree, rule, net = tasks.hierarchy(levels=3), rules.GradientDescent(lr), rival_pathways.net(hidden)
     modes, levels = tree.modes(), rival_pathways.levels(tree)
-    other, broad = np.asarray(dims)[levels], levels < 2
-    senses = np.stack([np.where(broad, 1.0, other), np.where(broad, other, 1.0)])
-    task, net = rival_pathways.task(tree, senses, ratios), rival_pathways.net(hidden)
-    paths = net.paths()
+    senses = rival_pathways.senses(levels, dims)
+    base = Setup(rival_pathways.task(tree, senses, ratios), net, inits.SmallRandom(scales[-1]), rule, times=times)
 
-    def decoupled(start: float, rate: float = lr) -> Setup:
-        init = inits.Decoupled(rival_pathways.strengths(net, start))
-        return Setup(task, net, init, rules.GradientDescent(rate), times=times)
+    def decoupled(start: float) -> Setup:
+        return base.replace(init=inits.Decoupled(rival_pathways.strengths(net, start)))
 
-    # One shape for all runs: that of all seeds, whether or not the seed matters.
-    def trained_from(setup: Setup) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        run = simulate(setup, draws, ["map", "path_norm"])
-        return rival_pathways.read(run["map"], modes, senses), rival_pathways.factors(run["path_norm"], paths)
+    def trained_from(setup: Setup) -> xarray.Dataset:  # all seeds, even if they are alike: one shape for all runs
+        return rival_pathways.measured(simulate(setup, draws, ["map", "path_norm"]), net, modes, senses)
 
-    by_start = [trained_from(decoupled(start)) for start in starts]
-    random = {scale: decoupled(starts[0]).replace(init=inits.SmallRandom(scale)) for scale in scales}
-    by_scale = [trained_from(setup)[0] for setup in random.values()]
-    shown = starts[len(starts) // 2]
-    strengths = modes.singular_values * np.sqrt(rival_pathways.ITEMS)
-    theory = {
-        "tree": rival_pathways.predicted(times, strengths, senses, shown) * senses,
-        "rivals": rival_pathways.predicted(
-            times, rival_pathways.AMOUNTS, np.stack([np.ones(rival_pathways.ITEMS), ratios]), shown
-        ),
-    }
-    pair = [by_start[starts.index(shown)][0], trained_from(decoupled(shown, lr / 2))[0]]
-    errors = [np.abs(strengths_of["tree"][0] - theory["tree"]).max() for strengths_of in pair]
-    setups = {"decoupled": decoupled(shown), "random": random[scales[-1]]}
-    theories = {"decoupled": solve(setups["decoupled"], "NeuralRace")} if race else {}
+    by_start = stack({start: trained_from(decoupled(start)) for start in starts}, "start").isel(seed=0)
+    by_scale = stack({s: trained_from(base.replace(init=inits.SmallRandom(s))).tree for s in scales}, "scale")
+    strengths, reach = modes.singular_values * np.sqrt(ITEMS), np.stack([np.ones(ITEMS), ratios])
+    shown, fine = starts[len(starts) // 2], np.union1d(np.geomspace(starts[0], starts[-1], 25), starts)[::-1]
     effective = np.sqrt(hidden / 2) * scales[1]  # layers of sd σ seem to start at √(N/2) σ in each mode
-    import xarray
-
+    tree_theory, random_theory = (
+        table(senses * race_clock.rivals_over_time(strengths, senses, start, times), "time", "path", "mode")
+        for start in (shown, effective)
+    )
+    rivals_theory = table(race_clock.rivals_over_time(AMOUNTS, reach, shown, times), "time", "path", "ratio")
+    halved = trained_from(decoupled(shown).replace(rule=rules.GradientDescent(lr / 2))).isel(seed=0)
+    gaps = [largest(trained.tree - tree_theory) for trained in (by_start.sel(start=shown), halved)]
+    ends = [[race_clock.rivals_in_the_end(AMOUNTS[k], reach[:, k], start) for k in range(ITEMS)] for start in fine]
+    advantages = [list(race_clock.advantaged_in_the_end(start).values()) for start in fine]
+    alone = mode(times, singular_value=reach[1] * AMOUNTS, variance=reach[1] ** 2, start=np.full(ITEMS, shown**2))
     data = xarray.Dataset(
         {
-            "tree_training": (("scale", "seed", "time", "path", "mode"), np.stack([r["tree"] for r in by_scale])),
-            "tree_theory": (
-                ("time", "path", "mode"),
-                rival_pathways.predicted(times, strengths, senses, effective) * senses,
-            ),
-            "rivals_training": (("start", "time", "path", "ratio"), np.stack([r["rivals"][0] for r, _ in by_start])),
-            "rivals_theory": (("time", "path", "ratio"), theory["rivals"]),
-            "rivals_final": (("start", "path", "ratio"), rival_pathways.finals(starts, ratios)),
-            "alone": (("time", "ratio"), rival_pathways.alone(times, ratios, shown)),
-            "factor_training": (("start", "factor", "path"), np.stack([f[0, -1] for _, f in by_start])),
-            "factor_theory": (
-                ("start", "factor", "path"),
-                np.stack([rival_pathways.factor_finals(start) for start in starts]),
-            ),
-            "order_in_lr": ((), np.log2(errors[0] / errors[1])),
-            "level": ("mode", levels),
-            "target": ("mode", strengths),
-            "amount": ("ratio", rival_pathways.AMOUNTS),
+            "tree_training": by_scale,
+            "tree_theory": random_theory,
+            "rivals_training": by_start.rivals,
+            "rivals_theory": rivals_theory,
+            "rivals_final": table(ends, "fine_start", "ratio", "path"),
+            "alone": table(alone, "time", "ratio"),
+            "factor_training": by_start.factor,
+            "factor_final": table(advantages, "fine_start", "factor", "path"),
+            "order_in_lr": order(np.array(gaps))[0],
+            "level": table(levels, "mode"),
+            "target": table(strengths, "mode"),
+            "amount": table(AMOUNTS, "ratio"),
         },
-        coords={
-            "time": times,
-            "start": starts,
-            "scale": scales,
-            "seed": draws,
-            "ratio": list(ratios),
-            "factor": list(rival_pathways.FACTORS),
-            "dim": list(dims),
-        },
-        attrs={"shown": shown, "hidden": hidden},
+        coords={"time": times, "fine_start": fine, "ratio": list(ratios), "factor": list(FACTORS), "dim": list(dims)},
+        attrs={"shown": shown},
     )
-    for trajectory in theories.values():
-        data["race_gap"] = _race_gap(trajectory, modes, senses, theory)
-    return Result(data, setups, theories)
-
-
-def _race_gap(
-    trajectory: Trajectory, modes: Modes, senses: Float[np.ndarray, "path mode"], theory: dict[str, np.ndarray]
-) -> float:
-    """Largest gap between NeuralRace, which integrates the strengths of all edges, and the closed form of the race."""
-    read = rival_pathways.read(trajectory["map"][None], modes, senses)
-    return max(np.abs(read[name][0] - theory[name]).max() for name in theory)
+    return Result(data, {"decoupled": decoupled(shown), "random": base})
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    ratio, start = data.ratio.values, data.start.values
+    ratio, least, advantage = data.ratio, float(data.scale[-1]), race_clock.ADVANTAGE
     final = data.rivals_training.isel(time=-1)
-    random, shares = random_exponents(data), by_level(data).isel(path=0)
-    equal = final.sel(ratio=1.0)
-    growth = _growth(data)
-    factors = data.factor_training
-    odds = (factors.isel(path=0) / factors.isel(path=1)).transpose("factor", "start")
-    deep = slopes(factors.sel(factor="fewer layers", path=1).values, start**3)[-1]
-    paths = slopes(1 / odds.sel(factor="more paths").values, start**2)[-1]
-    gap = np.abs(factors / data.factor_theory - 1)
-    statements = [
-        paper(
-            "Each level of a hierarchy is learned through the sense that shows it best, from random weights: "
-            f"smallest share of the winner, σ = {float(data.scale[-1]):g}",
-            at_least(float(shares.isel(scale=-1).min()), 0.95),
-        ),
-        ours(
-            "… and more so from smaller weights: smallest rise of this share, one scale to the next",
-            at_least(float(shares.mean("seed").diff("scale").min()), 0.0),
-        ),
-        paper(
-            "The loser stops where the winner has left nothing to learn: its strength / that without a rival, "
-            f"s₂/s₁ = {ratio[0]:g}",
-            at_most(float(final.isel(start=-1, path=1, ratio=0) / data.alone.isel(time=-1, ratio=0)), 0.01),
-        ),
-        ours(
-            "Loser/winner ∝ (a₀²)^(1 − s₂/s₁) in training: largest gap of the exponent over s₂/s₁",
-            at_most(np.abs(start_exponents(final, start**2) - (1 - ratio)).max(), 0.01),
-        ),
-        ours(
-            "… and for the levels of the hierarchy from random weights of sd σ: largest gap of the exponent of σ², "
-            "medians over seeds, smallest two σ",
-            at_most(np.abs(random - (1 - data.dim.values)).max(), 0.05),
-        ),
-        ours(
-            "Equal pathways share equally: gap of the shares from ½",
-            at_most(np.abs(equal / equal.sum("path") - 0.5).max(), 1e-9),
-        ),
-        ours(
-            "At all times the loser has grown by the winner's factor to the power s₂/s₁: largest gap of the power",
-            at_most(growth, 0.01),
-        ),
-        ours(
-            "Training tends to the closed form of the race as lr → 0: order of the gap in lr",
-            between(float(data.order_in_lr), 0.9, 1.1),
-        ),
-        paper(
-            "Fewer layers: the rival of three layers stays where it starts, strength ∝ start¹: exponent, "
-            "smallest starts",
-            between(deep, 0.98, 1.02),
-        ),
-        paper(
-            "More paths: √2 times as fast with two through an edge, loser/winner ∝ (a₀²)^(1 − 1/√2 = 0.293): exponent",
-            between(paths, 0.283, 0.303),
-        ),
-        paper(
-            f"Larger start: winner/loser is the ratio of the starts, {rival_pathways.LAYERS:g}, however small: "
-            "largest gap",
-            at_most(np.abs(odds.sel(factor="larger start") - rival_pathways.LAYERS).max(), 0.01),
-        ),
-        paper(
-            f"Unbalanced start: winner/loser tends to ((k + 1/k)/2)² = {_advantage():.4g} for layers k and 1/k times "
-            "as large: gap, smallest start",
-            at_most(abs(float(odds.sel(factor="unbalanced")[-1]) - _advantage()), 0.01),
-        ),
-        ours(
-            "All four advantages, at every start: largest relative gap to the closed form",
-            at_most(float(gap.max()), 0.06),
-        ),
-    ]
-    if "race_gap" in data:
-        statements.append(
-            ours(
-                "NeuralRace agrees with the closed form: largest gap of all strengths",
-                at_most(float(data.race_gap), 1e-6),
-            )
-        )
-    return statements
-
-
-def _advantage() -> float:
-    """By how much unbalanced layers are ahead of balanced ones with the same product."""
-    return ((rival_pathways.LAYERS + 1 / rival_pathways.LAYERS) / 2) ** 2
-
-
-def _growth(data: Dataset) -> float:
-    """Largest gap of log(loser's growth)/log(winner's growth) from the ratio, once the winner has grown tenfold."""
+    shares = by_level(data.tree_training.isel(time=-1), data) / by_level(data.target, data)
+    equal, factors = final.sel(ratio=1.0), data.factor_training
+    uneven = largest(equal / equal.sum("path") - 0.5)
+    odds = factors.isel(path=0) / factors.isel(path=1)
     grown = np.log(data.rivals_training / data.rivals_training.isel(time=0))
-    winner, loser = (grown.isel(path=k).transpose("ratio", "start", "time").values for k in (0, 1))
-    power = np.where(winner > np.log(10), loser / np.where(winner > 0, winner, 1.0), data.ratio.values[:, None, None])
-    return float(np.abs(power - data.ratio.values[:, None, None]).max())
+    by_scale = largest(last_slope(loser_over_winner(shares).median("seed"), "scale", 2) - (1 - data.dim))
+    deep = last_slope(factors.sel(factor="fewer layers").isel(path=1), "start", 3)
+    paths = last_slope(1 / odds.sel(factor="more paths"), "start", 2)
+    off = largest(factors / data.factor_final.sel(fine_start=data.start) - 1)
+    ahead = ((advantage + 1 / advantage) / 2) ** 2  # of unbalanced over balanced layers with the same product
+    alone = float(final.isel(start=-1, path=1, ratio=0) / data.alone.isel(time=-1, ratio=0))
+    rise = shares.isel(path=0).mean("seed").diff("scale").min()
+    larger = largest(odds.sel(factor="larger start") - advantage)
+    unbalanced = abs(float(odds.sel(factor="unbalanced")[-1]) - ahead)
+    by_start = largest(last_slope(loser_over_winner(final), "start", 2) - (1 - ratio))
+    power = float(abs(loser_over_winner(grown) - ratio).where(grown.isel(path=0) > np.log(10)).max())
+    return [
+        paper(
+            f"Share of a level learned through the sense that shows it best, random weights of sd {least:g}: smallest",
+            at_least(shares.isel(path=0, scale=-1).min(), 0.95),
+            headline=True,
+            panel="c",
+        ),
+        paper(
+            f"Weaker pathway over what it learns without a rival, s₂/s₁ = {float(ratio[0]):g}, smallest start",
+            at_most(alone, 0.01),
+            headline=True,
+            panel="a",
+        ),
+        ours("Exponent of loser/winner in a₀²: largest gap from 1 − s₂/s₁", at_most(by_start, 0.01), panel="b"),
+        ours("Exponent of worse/better sense in σ²: largest gap from 1 − s₂/s₁", at_most(by_scale, 0.05)),
+        ours("Smallest rise of the better sense's share from one σ to the next smaller", at_least(rise, 0.0)),
+        ours("Pathways of equal correlation: largest gap of their shares from ½", at_most(uneven, 1e-9)),
+        ours("Log growth of the loser over the winner's: largest gap from s₂/s₁", at_most(power, 0.01)),
+        ours("Gap between training and closed form: order in the learning rate", between(data.order_in_lr, 0.9, 1.1)),
+        paper("Fewer layers: exponent of a three-layer rival's last strength in its first", between(deep, 0.98, 1.02)),
+        paper("Two paths for one: exponent of loser/winner in a₀² (1 − 1/√2 = 0.293)", between(paths, 0.283, 0.303)),
+        paper(f"Larger start: largest gap of winner/loser from {advantage:g}", at_most(larger, 0.01), panel="d"),
+        paper(f"Unbalanced start: gap of winner/loser from ((k + 1/k)/2)² = {ahead:.4g}", at_most(unbalanced, 0.01)),
+        ours("All four advantages: largest relative gap of final strengths to the closed form", at_most(off, 0.06)),
+    ]
 
 
 def figure(result: Result) -> Figure:
     data = result.data
-    sheet, ((race, powers, exponents), (tree, law, factors)) = new_figure(2, 3)
-    draw_race(race, data)
-    draw_powers(powers, data)
-    draw_exponents(exponents, data)
-    draw_tree(tree, data)
-    draw_law(law, data)
-    draw_factors(factors, data)
+    sheet, at = panels("ab;cd")
+    one = data.sel(ratio=0.8, method="nearest").sel(start=data.shown)
+    weights = np.array([1.0, float(one.ratio)]) / float(one.amount)
+    for k, colour in enumerate((WINNER, LOSER)):
+        training, theory = (weights[k] * one[f"rivals_{kind}"].isel(path=k) for kind in ("training", "theory"))
+        overlay(at["a"], training, theory, colours=colour)
+    at["a"].plot(data.time, weights[1] * one.alone, color=LOSER, lw=THIN, ls=":")
+    at["a"].set(ylabel="share of the target", title=f"One mode, s₂/s₁ = {float(one.ratio):g}", xlim=(0, 20))
+    final, levels = data.rivals_training.isel(time=-1), data.isel(scale=1)
+    for ratio in data.ratio.values[::-2]:
+        dots, line = (loser_over_winner(part.sel(ratio=ratio)) for part in (final, data.rivals_final))
+        _draw_finals(at["b"], dots, line, f"s₂/s₁ = {ratio:g}")
+    at["b"].set(yscale="log", ylabel="weaker / stronger pathway", title="Small starts leave less to the weaker one")
+    for k, colour in enumerate((WINNER, LOSER)):
+        kinds = (levels.tree_training, levels.tree_theory)
+        training, theory = (by_level(curves, data, "mean").isel(path=k) for curves in kinds)
+        overlay(at["c"], training, theory, by="dim", colours=[colour])
+    for number, height in enumerate(by_level(data.target, data, "mean").values):
+        beside(at["c"], float(data.time[-1]), height, f"level {number + 1}")
+    at["c"].set(ylabel="contribution to the output", title="Every level of a hierarchy has its own race")
+    for name in data.factor.values:
+        both = (data[f"factor_{kind}"].sel(factor=name) for kind in ("training", "final"))
+        dots, line = (pair.isel(path=0) / pair.sum("path") for pair in both)
+        _draw_finals(at["d"], dots, line, name)
+    at["d"].set(ylabel="share of the favoured pathway", title="Other advantages, equal correlations")
+    colours = {"stronger correlation": WINNER, "weaker correlation": LOSER}
+    key(sheet, colours, marks=[mark("trained, final", colour=DARK_GREY)])
     return sheet
+
+
+def _draw_finals(axes: Axes, dots: DataArray, line: DataArray, name: str) -> None:
+    """Trained networks as dots and their theory as a line, against the initial strength a₀²."""
+    axes.semilogx(dots.start**2, dots, "o", color=DARK_GREY, ms=5)
+    axes.plot(line.fine_start**2, line, color=DARK_GREY, lw=THIN, ls=DASHES)
+    beside(axes, float(line.fine_start[0]) ** 2, float(line[0]), name)
+    axes.set_xlabel("initial strength of both pathways, a₀²")

@@ -1,4 +1,4 @@
-"""Pairs of pathways that can learn the same modes, side by side in one network, and their races on a common clock.
+"""Pairs of pathways that can learn the same modes, side by side in one network, and what is read off them.
 
 Every pair has outputs of its own, so that the races do not interact and one compilation serves them all.
 """
@@ -6,27 +6,35 @@ Every pair has outputs of its own, so that the races do not interact and one com
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
 from ... import nets, tasks
 from ..._formulas.modes import Modes
-from ...nets.gated.graph import Path
+from ..._formulas.race_clock import ADVANTAGE
 from ...tasks.base import Task
-from ...theories.aligned_modes import mode
-from . import race_clock
+from .labelled import table
+
+if TYPE_CHECKING:
+    from xarray import DataArray, Dataset
 
 ITEMS = 8  # of the hierarchy; also the number of ratios
 AMOUNTS = np.linspace(1.0, 1.35, ITEMS)  # what rivals learn in each mode; unequal, so that modes are told apart
 FACTORS = ("fewer layers", "more paths", "larger start", "unbalanced")
-LAYERS = 2.0  # ratio of the starts of pathways, and of layers to their mean in the unbalanced one
 
 
 def levels(tree: Task) -> np.ndarray:
     """The level of the hierarchy that each of its modes belongs to."""
     return np.unique(-np.round(tree.modes().singular_values, 9), return_inverse=True)[1]
+
+
+def senses(levels: np.ndarray, dims: Sequence[float]) -> Float[np.ndarray, "sense mode"]:
+    """The strength of every mode in two senses: each shows half of the levels in full, and the others dimly."""
+    other, broad = np.asarray(dims)[levels], levels < 2
+    return np.stack([np.where(broad, 1.0, other), np.where(broad, other, 1.0)])
 
 
 def task(tree: Task, senses: Float[np.ndarray, "sense mode"], ratios: Sequence[float]) -> Task:
@@ -73,91 +81,58 @@ def net(hidden: int) -> nets.Gated:
 
 def strengths(net: nets.Gated, start: float) -> list[float]:
     """The starts of all edges: `start`, except in the two races that are about the start."""
-    larger = {f"larger start, {side}": (factor, factor) for side, factor in (("with", np.sqrt(LAYERS)), ("without", 1))}
-    unequal = larger | {"unbalanced, with": (LAYERS, 1 / LAYERS)}
+    larger = {
+        f"larger start, {side}": (factor, factor) for side, factor in (("with", np.sqrt(ADVANTAGE)), ("without", 1))
+    }
+    unequal = larger | {"unbalanced, with": (ADVANTAGE, 1 / ADVANTAGE)}
     return [
         start * (unequal[target][0] if target in unequal else unequal[source][1] if source in unequal else 1.0)
         for source, target in net.edges
     ]
 
 
-def read(
-    maps: Float[np.ndarray, "seed time out in"], modes: Modes, senses: Float[np.ndarray, "sense mode"]
-) -> dict[str, np.ndarray]:
-    """What each pathway writes, (seed, time, path, mode): in the modes of the tree, and in the copies."""
+def measured(
+    run: Mapping[str, np.ndarray], net: nets.Gated, modes: Modes, senses: Float[np.ndarray, "sense mode"]
+) -> Dataset:
+    """What each pathway writes: in the modes of the tree, in the copies, and with and without each advantage.
+
+    `run` holds the map and the norms of paths of all seeds over time.
+    """
+    import xarray
+
     tree, copy = slice(0, 2 * ITEMS - 1), slice(2 * ITEMS - 1, 3 * ITEMS - 1)
-    blocks = [maps[..., k * ITEMS : (k + 1) * ITEMS] for k in range(4)]
+    blocks = [run["map"][..., k * ITEMS : (k + 1) * ITEMS] for k in range(4)]
     of_modes = [np.einsum("om,stoi,im->stm", modes.left, block[:, :, tree], modes.right) for block in blocks[:2]]
     copies = [np.einsum("stii->sti", block[:, :, copy]) for block in blocks[2:]]
-    return {"tree": np.stack(of_modes, axis=2) * senses, "rivals": np.stack(copies, axis=2)}
+    axes, data = ("seed", "time", "path"), {}
+    data["tree"] = table(np.stack(of_modes, axis=2) * senses, *axes, "mode")
+    data["rivals"] = table(np.stack(copies, axis=2), *axes, "ratio")
+    if "path_norm" in run:
+
+        def total(node: str) -> np.ndarray:
+            return run["path_norm"][..., [k for k, path in enumerate(net.paths()) if node in path.nodes]].sum(axis=-1)
+
+        pairs = [[total(f"{name}, {side}") for side in ("with", "without")] for name in FACTORS]
+        data["factor"] = table(np.array(pairs), "factor", "path", "seed", "time").isel(time=-1)
+    return xarray.Dataset(data)
 
 
-def factors(
-    norms: Float[np.ndarray, "seed time path"], paths: Sequence[Path]
-) -> Float[np.ndarray, "seed time factor side"]:
-    """Strengths of the pathways with and without each advantage."""
+def by_level(array: DataArray, data: Dataset, how: str = "sum") -> DataArray:
+    """Modes of each level together (`dim`), since random weights mix them; the path of the better sense comes first."""
+    import xarray
 
-    def total(node: str) -> np.ndarray | int:
-        return sum(norms[..., k] for k, path in enumerate(paths) if node in path.nodes)
-
-    pairs = [[total(f"{name}, {side}") for side in ("with", "without")] for name in FACTORS]
-    return np.moveaxis(np.array(pairs), (0, 1), (2, 3))
-
-
-def predicted(
-    times: Float[np.ndarray, " time"],
-    targets: Float[np.ndarray, " mode"],
-    reach: Float[np.ndarray, "path mode"],
-    start: float,
-) -> Float[np.ndarray, "time path mode"]:
-    """Strengths of two pathways of two layers, all of which start at `start`."""
-
-    def strengths(clock: np.ndarray) -> np.ndarray:
-        return race_clock.two_layers(clock[..., None, :], start, start, reach)
-
-    return strengths(race_clock.at_times(lambda clock: np.sum(reach * strengths(clock), axis=0), targets, times))
+    levels = getattr(array.groupby(data.level), how)().rename(level="dim").assign_coords(dim=data.dim.values)
+    if "path" not in levels.dims:
+        return levels
+    swapped: list[DataArray] = [levels.isel(dim=slice(0, 2)), levels.isel(dim=slice(2, 4), path=[1, 0])]
+    return xarray.concat(swapped, "dim")
 
 
-def finals(starts: Sequence[float], ratios: Sequence[float]) -> Float[np.ndarray, "start path ratio"]:
-    """Strengths of the strong and the weak pathway when all is learned."""
-
-    def race(start: float, ratio: float, amount: float) -> np.ndarray:
-        reach = np.array([1.0, ratio])
-
-        def both(clock: float) -> np.ndarray:
-            return race_clock.two_layers(clock, start, start, reach)
-
-        return both(race_clock.finish(lambda clock: reach * both(clock), amount, 1 - np.log(start)))
-
-    return np.moveaxis(
-        np.array([[race(start, *pair) for pair in zip(ratios, AMOUNTS, strict=True)] for start in starts]), 1, 2
-    )
+def loser_over_winner(strengths: DataArray) -> DataArray:
+    return strengths.isel(path=1) / strengths.isel(path=0)
 
 
-def alone(times: Float[np.ndarray, " time"], ratios: Sequence[float], start: float) -> Float[np.ndarray, "time ratio"]:
-    """The strength of the weak pathway without its rival."""
-    reach = np.asarray(ratios)
-    starts = np.full(len(reach), start**2)
-    return np.asarray(mode(times, singular_value=reach * AMOUNTS, variance=reach**2, start=starts))
-
-
-def factor_finals(start: float) -> Float[np.ndarray, "factor side"]:
-    """Strengths with and without each advantage when all is learned."""
-
-    def plain(clock: float) -> np.ndarray:
-        return race_clock.two_layers(clock, start, start)
-
-    races = {
-        "fewer layers": (plain, lambda clock: race_clock.three_layers(clock, start)),
-        "more paths": (lambda clock: 2 * race_clock.two_layers(clock, start, start, sharing=2), plain),
-        "larger start": (lambda clock: LAYERS * plain(clock), plain),
-        "unbalanced": (lambda clock: race_clock.two_layers(clock, LAYERS * start, start / LAYERS), plain),
-    }
-
-    def race(name: str) -> np.ndarray:
-        def both(clock: float) -> np.ndarray:
-            return np.array([float(pathway(clock)) for pathway in races[name]])
-
-        return both(race_clock.finish(both, 1.0, -np.log(start)))
-
-    return np.stack([race(name) for name in FACTORS])
+def last_slope(values: DataArray, along: str, power: int) -> DataArray:
+    """The exponent of values in so high a power of an axis, between its last two entries."""
+    last, before = (np.log(values.isel({along: k})) for k in (-1, -2))
+    return (last - before) / (np.log(values[along].values[-1] / values[along].values[-2]) * power)

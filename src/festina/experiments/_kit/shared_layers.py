@@ -1,4 +1,4 @@
-"""Networks in which domains can be learned through shared or through private layers, and their races on a common clock.
+"""Networks in which domains can be learned through shared or through private layers.
 
 Races with several numbers of domains stand side by side in one network. Each has inputs and outputs of its own, so that
 they do not interact and one compilation serves them all. Every domain has one mode, of correlation and variance 1.
@@ -7,20 +7,19 @@ they do not interact and one compilation serves them all. Every domain has one m
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
-from scipy import integrate
 
-from ... import nets, tasks
-from ...nets.gated.graph import Path
+from ... import Trajectory, nets, tasks
 from ...tasks.base import Task
-from . import race_clock
+from .labelled import table
 
-ROUTING = dict(strength=np.sqrt(185), start=0.08, rate=0.02, entries=28)  # first mode and settings of the slides
+if TYPE_CHECKING:
+    from xarray import DataArray
+
 Setting = tuple[int, int]  # how many domains there are, and trained pairs of each
-Times = Float[np.ndarray, " time"]
 
 
 def names(settings: Sequence[Setting]) -> list[str]:
@@ -78,108 +77,14 @@ def three_layers(settings: Sequence[Setting]) -> tuple[nets.Gated, Task]:
     )
 
 
-def pathways(
-    norms: Float[np.ndarray, "seed time path"], paths: Sequence[Path], groups: Sequence[int] | Sequence[str]
-) -> Float[np.ndarray, "seed time kind group"]:
-    """Strengths of the shared and of a private pathway of each group, means over domains."""
+def pathways(run: Trajectory, groups: Sequence[int] | Sequence[str]) -> DataArray:
+    """Strengths of the shared (0) and of a private pathway (1) of each group, means over domains."""
+    net, norms = run.setup.net, run["path_norm"]
+    nodes = [path.nodes for path in net.paths()]  # pyright: ignore[reportAttributeAccessIssue]
 
     def mean(group: int | str, kind: str) -> np.ndarray:
-        return norms[..., [k for k, path in enumerate(paths) if _is(path, group, kind)]].mean(axis=-1)
+        ours = [any(node.startswith(f"{group}: {kind}") for node in path) for path in nodes]
+        return norms[..., np.flatnonzero(ours)].mean(axis=-1)
 
     means = np.array([[mean(group, kind) for group in groups] for kind in ("shared", "own")])
-    return np.moveaxis(means, (0, 1), (2, 3))
-
-
-def _is(path: Path, group: int | str, kind: str) -> bool:
-    return any(node.startswith(f"{group}: {kind}") for node in path.nodes)
-
-
-def _predicted(
-    times: Times, strengths: Callable[[np.ndarray], np.ndarray], groups: int
-) -> Float[np.ndarray, "time kind group"]:
-    """Strengths at these times, if `strengths` gives them (…, kind, group) at clocks (…, group)."""
-    return strengths(race_clock.at_times(lambda clock: strengths(clock).sum(axis=-2), np.ones(groups), times))
-
-
-def _two(
-    clock: Float[np.ndarray, "*times group"], start: float, sharing: Int[np.ndarray, " group"]
-) -> Float[np.ndarray, "*times kind group"]:
-    """The shared and a private pathway of two layers."""
-    pathways = [race_clock.two_layers(clock, start, start, sharing=count) for count in (sharing, np.ones_like(sharing))]
-    return np.stack(pathways, axis=-2)
-
-
-def _three(
-    clock: Float[np.ndarray, "*times group"], start: float, settings: Sequence[Setting]
-) -> Float[np.ndarray, "*times kind group"]:
-    """The shared and a private pathway of three layers."""
-    count, per = np.array(settings).T
-    return np.stack([race_clock.three_layers(clock, start, count, per), race_clock.three_layers(clock, start)], axis=-2)
-
-
-def predicted_two(
-    times: Times, start: float, sharing: Int[np.ndarray, " group"]
-) -> Float[np.ndarray, "time kind group"]:
-    """Strengths of the shared and a private pathway of two layers that start at `start`."""
-    return _predicted(times, lambda clock: _two(clock, start, sharing), len(sharing))
-
-
-def predicted_three(times: Times, start: float, settings: Sequence[Setting]) -> Float[np.ndarray, "time kind group"]:
-    """Strengths of the shared and a private pathway of three layers that start at `start`."""
-    return _predicted(times, lambda clock: _three(clock, start, settings), len(settings))
-
-
-def predicted_random(
-    times: Times, scale: float, hidden: int, sharing: Int[np.ndarray, " group"]
-) -> Float[np.ndarray, "time kind group"]:
-    """The growing part of random layers, which starts at Nσ²/2 in a private pathway and Nσ²/(2√M) in the shared one."""
-    speed = np.stack([np.sqrt(sharing), np.ones_like(sharing)])
-    return _predicted(
-        times,
-        lambda clock: hidden * scale**2 / 2 / speed * np.exp(2 * speed * clock[..., None, :]),
-        len(sharing),
-    )
-
-
-def finals_two(starts: Sequence[float], sharing: Sequence[int]) -> Float[np.ndarray, "start kind group"]:
-    """Strengths of the shared and a private pathway of two layers when all is learned."""
-
-    def race(start: float, count: int) -> np.ndarray:
-        def both(clock: float) -> np.ndarray:
-            return _two(np.array([clock]), start, np.array([count]))[:, 0]
-
-        return both(race_clock.finish(both, 1.0, -np.log(start)))
-
-    return np.moveaxis(np.array([[race(start, count) for count in sharing] for start in starts]), 1, 2)
-
-
-def limit(settings: Sequence[Setting]) -> Float[np.ndarray, " group"]:
-    """The factor by which private pathways of three layers grow in the limit of small starts; infinite for a tie."""
-    count, per = np.array(settings).T
-    left = 1 - race_clock.last_moment(1.0, count, per)
-    return np.where(left > 1e-9, np.maximum(left, 1e-9) ** -3, np.inf)
-
-
-def limit_gap(start: float, settings: Sequence[Setting]) -> Float[np.ndarray, " group"]:
-    """How far the growth of private pathways of three layers is from that limit, relative; 0 for a tie."""
-
-    def gap(setting: Setting, limit: float) -> float:
-        def both(clock: float) -> np.ndarray:
-            return _three(np.array([clock]), start, [setting])[:, 0]
-
-        late = float(race_clock.last_moment(start, *setting))
-        return both(race_clock.finish(both, 1.0, late))[1] / start**3 / limit - 1
-
-    limits = limit(settings)
-    return np.array([gap(*pair) if np.isfinite(pair[1]) else 0.0 for pair in zip(settings, limits, strict=True)])
-
-
-def routing_epochs(count: int, per: int) -> float:
-    """Epochs of the slides until shared layers without rivals have learned half of the routing task's first mode."""
-    strength, start, clock_per_epoch = ROUTING["strength"], ROUTING["start"], 2 * ROUTING["rate"] / ROUTING["entries"]
-
-    def learned(clock: float) -> np.ndarray:
-        return race_clock.three_layers(clock, start, count, per)
-
-    half = race_clock.finish(learned, strength / 2, float(race_clock.last_moment(start, count, per)))
-    return integrate.quad(lambda clock: 1 / (strength - learned(clock)), 0, half)[0] / clock_per_epoch
+    return table(means, "path", "group", "seed", "time").assign_coords(time=run.times, group=list(groups))
