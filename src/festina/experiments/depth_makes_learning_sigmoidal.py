@@ -1,13 +1,13 @@
-"""A shallow network learns along an exponential; depth adds a saddle point and makes the curve sigmoidal.
+"""A shallow linear network learns along an exponential; every added layer turns the curve further into a sigmoid.
 
 One mode of a deep linear network is a chain of scalar weights. A shallow chain (D = 1) has no saddle and learns fastest
-at the start. From two layers on the origin is a saddle: learning waits there, accelerates and saturates. The closed
-form of every depth is compared with gradient descent, which tends to it at first order in the learning rate. Time is
-measured in units τ/D, as if the learning rate were divided by the depth.
+at the start. From two layers on, zero weights are a saddle: learning waits there, accelerates and saturates. The closed
+form of every depth is compared with gradient descent, which tends to it at first order in the learning rate. Time is in
+units of τ/D, as if the learning rate were divided by the depth.
 
 The slides print closed forms for D = 1, D = 2 and D ≥ 3, without a unit of time for the last; τ/D is its best reading.
-The second is right. The first lacks the input variance in its exponent, and the third is the limit of infinite depth,
-without s²/λ in its exponent.
+The second is right. The first lacks the input variance in its exponent. The third is the limit of infinite depth, and
+its exponent lacks the factor s²/λ.
 """
 
 from __future__ import annotations
@@ -18,179 +18,171 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import BadInput, Setup, inits, nets, rules, solve, tasks
-from .._figures.style import COLOURS, legend_of_kinds, new_figure, predicted, trained
+from .._figures.overlay import overlay
+from .._figures.panels import key, panels
+from .._figures.style import COLOURS, DASHES, INK, LEGEND_SIZE, LIGHT_GREY, THIN
 from .._formulas.curves import order
-from .._foundation.checks import positive
 from ..theories.aligned_modes import mode, time_to
 from ._kit import printed_formulas
+from ._kit.labelled import labelled, largest, stack, table
+from ._kit.loss_curvature import curvatures
+from ._kit.parameters import Counts, Positive, Seed, Several, checked
 from ._kit.training import simulate
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from xarray import DataArray
+    from xarray import DataArray, Dataset
 
-    from .. import Task
+    from .. import Task, Trajectory
 
 THEME, PLACE = "modes", 2
 REFERENCE = {"saxe_slides": "“Error surface”, “Analytic learning trajectory”", "saxe2014": "figures 1 and 2"}
 QUICK = dict(lr=0.04, points=120)
-DEEPER = (50, 100, 200)  # depths at which the approach to infinite depth is read off
+DEEPER = (50, 100, 200)  # depths at which the approach to infinite depth is measured
+PATHS = ((0.02, 0.02), (-1.0, -0.9), (-1.3, 1.1), (1.2, -1.4))  # from where, over the root of the target
+CAPTION = """
+**a** Loss of a chain of two layers (grey contours), its minima (black curves) and the saddle at zero weights (cross).
+Coloured lines are gradient flow from four initial weights (dots); one of them waits near the saddle. **b** Strength a
+of one mode while networks of D layers learn, beside the closed form of their depth. **c** Training at D = 1, beside the
+formula that the slides print for it. **d** Training of deeper networks, beside the formula that the slides print for
+D ≥ 3, and the corrected limit of infinite depth (dashed), which D = 10 has not yet reached. Time is in units of τ/D;
+colours are depths.
+"""
+ALT = """
+The shallow curve is an exponential that starts at its steepest; the others are sigmoids that start flat, the deeper the
+longer. The printed curves run beside training in c and d.
+"""
 
 
+@checked
 def run(
     *,
-    depths: Sequence[int] = (1, 2, 3, 10),
-    singular_value: float = 1.5,
-    variance: float = 0.5,
-    start: float = 0.05,
-    until: float = 20.0,
-    lr: float = 0.01,
-    points: int = 400,
-    seed: int = 0,
+    depths: Counts = (1, 2, 3, 10),
+    singular_value: Positive = 1.5,
+    variance: Positive = 0.5,
+    start: Positive = 0.05,
+    until: Positive = 20.0,
+    lr: Positive = 0.01,
+    points: Several = 400,
+    seed: Seed = 0,
 ) -> Result:
     """Times and rates are in units of τ/D."""
-    if not {1, 2} <= set(depths) or max(depths) < 3:
-        raise BadInput(f"depths = {tuple(depths)}", "depths 1, 2 and at least one from 3 on", "add the missing depths")
-    singular_value, variance = positive(singular_value, "singular_value"), positive(variance, "variance")
-    task = tasks.from_moments([[singular_value]], [[variance]], [[singular_value**2 / variance]])
-    shallow = Setup(
-        task, nets.DeepLinear(()), inits.Aligned(start), rules.GradientDescent(lr), until=until, points=points
-    )
-    times = shallow.times  # whole steps of the slowest rate, so that every rate of the series visits them
-    setups, theories, orders = {}, {}, []
-    curves = {"theory": [], "training": []}
-    for depth in depths:
-        net, errors = nets.DeepLinear((1,) * (depth - 1)), []
-        for rate in (lr, lr / 2, lr / 4):
-            setup = shallow.replace(net=net, rule=rules.GradientDescent(rate / depth), times=times / depth)
-            theory, training = solve(setup, "AlignedModes"), simulate(setup, [seed], "modes")
-            errors.append(np.abs(training["modes"][0] - theory["modes"]).max())
-        orders.append(order(np.array(errors)))
-        curves["theory"].append(theory["modes"][:, 0])
-        curves["training"].append(training["modes"][0, :, 0])
-        setups[f"depth {depth}"], theories[f"depth {depth}"] = setup, theory
-    constants = dict(singular_value=singular_value, variance=variance, start=start)
-    printed = singular_value, variance, start
-    half = 0.5 * singular_value / variance
-    weights, loss = _surface(singular_value, variance)
     import xarray
 
-    data = xarray.Dataset(
-        {
-            "theory": (("depth", "time"), np.array(curves["theory"])),
-            "training": (("depth", "time"), np.array(curves["training"])),
-            "order_in_lr": (("depth", "halving"), np.array(orders)),
-            "printed_shallow": ("time", printed_formulas.shallow_mode(times, *printed)),
-            "printed_deep": ("time", printed_formulas.deep_mode(times / 2, *printed)),
-            "printed_very_deep": ("time", printed_formulas.very_deep_mode(times, *printed)),
-            "infinitely_deep": ("time", mode(times, **constants, depth=np.inf)),
-            "half_time_infinite": ((), time_to(half, **constants, depth=np.inf)),
-            "half_time": ("deeper", [depth * time_to(half, **constants, depth=depth) for depth in DEEPER]),
-            "half_time_ten": ((), 10 * time_to(half, **constants, depth=10)),
-            "loss": (("upper", "lower"), loss),
-            "path": (("start", "moment", "layer"), _paths(task, singular_value / variance)),
-            "saddle_curvatures": (("layers", "direction"), _curvatures_at_zero(singular_value, variance)),
-        },
-        coords={
-            "depth": list(depths),
-            "time": times,
-            "deeper": list(DEEPER),
-            "upper": weights,
-            "lower": weights,
-            "layers": [1, 2],
-        },
-        attrs={"time": "units of τ/D", **constants},
+    if not {1, 2} <= set(depths) or max(depths) < 3:
+        raise BadInput(f"depths = {depths}", "depths 1, 2 and at least one from 3 on", "add the missing depths")
+    target = singular_value / variance
+    task = tasks.from_moments([[singular_value]], [[variance]], [[singular_value * target]])
+    init, rule = inits.Aligned(start), rules.GradientDescent(lr)
+    shallow = Setup(task, nets.DeepLinear(()), init, rule, until=until, points=points)
+    times = np.asarray(shallow.times)  # whole steps of every rate of the series
+    setups, theories, parts = {}, {}, {}
+    for depth in depths:
+        setup = shallow.replace(net=nets.DeepLinear((1,) * (depth - 1)), times=times / depth)
+        series = [setup.replace(rule=rules.GradientDescent(rate / depth)) for rate in (lr, lr / 2, lr / 4)]
+        setups[f"depth {depth}"] = series[-1]
+        theory = theories[f"depth {depth}"] = solve(series[-1], "AlignedModes")
+        parts[depth] = _compared(theory, [simulate(setup, [seed], "modes") for setup in series], times)
+    constants = dict(singular_value=singular_value, variance=variance, start=start)
+    printed = tuple(constants.values())
+    half_times = {depth: depth * time_to(target / 2, **constants, depth=depth) for depth in (10, *DEEPER)}
+    zero, axis = np.zeros((1, 1)), np.linspace(-1.6, 1.6, 121) * np.sqrt(target)
+    data = stack(parts, "depth").assign(
+        printed_shallow=("time", printed_formulas.shallow_mode(times, *printed)),
+        printed_deep=("time", printed_formulas.deep_mode(times / 2, *printed)),
+        printed_very_deep=("time", printed_formulas.very_deep_mode(times, *printed)),
+        infinitely_deep=("time", mode(times, **constants, depth=np.inf)),
+        half_time_infinite=time_to(target / 2, **constants, depth=np.inf),
+        half_time=("deeper", list(half_times.values())),
+        surface=(("upper", "lower"), 0.5 * variance * (np.outer(axis, axis) - target) ** 2),
+        path=xarray.concat([_path(task, target, *begin) for begin in PATHS], "begin"),
+        shallow_curvature=("of_shallow", curvatures(task, [[zero]])[0]),
+        deep_curvature=("of_deep", curvatures(task, [[zero, zero]])[0]),
+        target=target,
     )
+    data = data.assign_coords(deeper=list(half_times), upper=axis, lower=axis)
     return Result(data, setups, theories)
 
 
-def _paths(task: Task, target: float) -> np.ndarray:
-    """Gradient flow of a two-layer chain from four starts, (start, time, layer); the layers need not be balanced."""
-    reach = np.sqrt(target)
-    starts = ((0.02, 0.02), (-1.0, -0.9), (-1.3, 1.1), (1.2, -1.4))
+def _compared(theory: Trajectory, runs: Sequence[Trajectory], times: np.ndarray) -> Dataset:
+    """The theory, training at the lowest learning rate, and the largest gap at every rate, each half of the last."""
+    import xarray
 
-    def path(lower: float, upper: float) -> np.ndarray:
-        given = inits.Given([[[reach * lower]], [[reach * upper]]])
-        setup = Setup(task, nets.DeepLinear(1), given, until=8.0, points=160)
-        # Strengths are counted along the hidden direction that the lower layer starts in.
-        return solve(setup, "AlignedChains")["layer_strengths"][:, :, 0] * np.sign(lower)
-
-    return np.stack([path(*start) for start in starts])
+    exact, *training = (labelled(run, "modes").isel(mode=0).assign_coords(time=times) for run in (theory, *runs))
+    gaps = [largest(curve - exact) for curve in training]
+    return xarray.Dataset({"theory": exact, "training": training[-1].isel(seed=0), "gap": table(gaps, "rate")})
 
 
-def _surface(s: float, variance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Weights of a layer, and the loss of a two-layer chain at all pairs of them."""
-    reach = 1.6 * np.sqrt(s / variance)
-    weights = np.linspace(-reach, reach, 121)
-    return weights, 0.5 * variance * (np.outer(weights, weights) - s / variance) ** 2
-
-
-def _curvatures_at_zero(s: float, variance: float) -> np.ndarray:
-    """Eigenvalues of the Hessian of ½ variance (∏ w − s/variance)² at w = 0, by automatic differentiation."""
-    import jax
-    import jax.numpy as jnp
-
-    def loss(weights: jax.Array) -> jax.Array:
-        return 0.5 * variance * (jnp.prod(weights) - s / variance) ** 2
-
-    with jax.enable_x64(True):
-        shallow, deep = (np.linalg.eigvalsh(jax.hessian(loss)(jnp.zeros(layers))) for layers in (1, 2))
-    return np.array([[shallow[0], np.nan], deep])
+def _path(task: Task, target: float, lower: float, upper: float) -> DataArray:
+    """Gradient flow of a two-layer chain, (moment, layer); the layers need not be balanced."""
+    given = inits.Given([[[np.sqrt(target) * lower]], [[np.sqrt(target) * upper]]])
+    setup = Setup(task, nets.DeepLinear(1), given, until=8.0, points=160)
+    # Strengths are counted along the hidden direction that the lower layer starts in.
+    strengths = labelled(solve(setup, "AlignedChains"), "layer_strengths")[:, :, 0] * np.sign(lower)
+    return strengths.rename(time="moment", layer="weight")
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    target = data.attrs["singular_value"] / data.attrs["variance"]
-    shallow, deep = data.training.sel(depth=1), data.training.sel(depth=2)
-    third = data.training.sel(depth=min(d for d in data.depth.values if d >= 3))
-    fastest = {d: _time_of_fastest_learning(data.training.sel(depth=d)) for d in data.depth.values}
-    gaps = np.abs(data.half_time.values - float(data.half_time_infinite))
-    approach = order(gaps)
-    curvatures = data.saddle_curvatures
-
-    def gap(printed: DataArray, training: DataArray) -> DataArray:
-        return np.abs(printed - training).max() / target
-
+    fastest = {int(curve.depth): _time_of_fastest_learning(curve) for curve in data.training}
+    shallow, deep, third = (data.training.sel(depth=d) for d in (1, 2, _third(data)))
+    to_limit = order(np.abs(data.half_time.sel(deeper=list(DEEPER)) - data.half_time_infinite).values)
+    at_ten = np.abs(data.half_time_infinite / data.half_time.sel(deeper=10) - 1)
+    orders = order(data.gap.values)
     return [
         paper(
-            "Depth introduces a saddle point: lowest curvature of the loss at zero weights, two layers",
-            at_most(curvatures.sel(layers=2)[0], -1e-6),
+            "Deep networks, D ≥ 2, accelerate first: earliest time of fastest learning (τ/D)",
+            at_least(min(time for depth, time in fastest.items() if depth > 1), 0.1),
+            headline=True,
+            panel="b",
         ),
         paper(
-            "A shallow chain has no saddle: curvature of its loss at zero weight",
-            at_least(curvatures.sel(layers=1)[0], 1e-6),
+            "A shallow network learns fastest at the start: time of its fastest learning (τ)",
+            at_most(fastest[1], 0.0),
+            headline=True,
+            panel="b",
         ),
-        paper("A shallow chain is fastest at the start: time of fastest learning", at_most(fastest.pop(1), 0.0)),
-        paper("Deep chains accelerate first: earliest time of fastest learning", at_least(min(fastest.values()), 0.1)),
+        paper(
+            "Two layers have a saddle: lowest curvature of the loss at zero weights",
+            at_most(data.deep_curvature[0], -1e-6),
+            panel="a",
+        ),
+        paper(
+            "One layer has no saddle: curvature of the loss at zero weight", at_least(data.shallow_curvature[0], 1e-6)
+        ),
         paper(
             "The curve printed for D = 2 is that of training: largest gap / target",
-            at_most(gap(data.printed_deep, deep), 0.01),
+            at_most(largest((data.printed_deep - deep) / data.target), 0.01),
         ),
         paper(
             "The curve printed for D = 1 is that of training: largest gap / target",
-            at_most(gap(data.printed_shallow, shallow), 0.01),
+            at_most(largest((data.printed_shallow - shallow) / data.target), 0.01),
             fails="the exponent −t/τ lacks the input variance; it is −λt/τ",
+            panel="c",
         ),
         paper(
             "The curve printed for D ≥ 3 is that of training at D = 3: largest gap / target",
-            at_most(gap(data.printed_very_deep, third), 0.01),
+            at_most(largest((data.printed_very_deep - third) / data.target), 0.01),
             fails="it is the limit D → ∞, and its exponent −t/τ lacks s²/λ",
+            panel="d",
         ),
         paper(
             "The limit D → ∞, corrected, describes D ≈ 10: relative gap of the half-times",
-            at_most(abs(float(data.half_time_infinite) / float(data.half_time_ten) - 1), 0.05),
+            at_most(at_ten, 0.05),
             fails="finite depth tends to the limit only as 1/D; at D = 10 the finite-D curve is needed",
+            panel="d",
         ),
         ours(
-            "Descent tends to the closed form as lr → 0: lowest order over depths",
-            between(data.order_in_lr.min(), 0.9, 1.1),
+            "Gap between descent and the closed form: lowest order in the learning rate over D",
+            between(orders.min(), 0.9, 1.1),
         ),
         ours(
-            "Descent tends to the closed form as lr → 0: highest order over depths",
-            between(data.order_in_lr.max(), 0.9, 1.1),
+            "Gap between descent and the closed form: highest order in the learning rate over D",
+            between(orders.max(), 0.9, 1.1),
         ),
-        ours("Finite depth tends to the limit as 1/D: order of the half-time", between(approach[-1], 0.9, 1.1)),
+        ours("Half-time, gap between depth D and the limit D → ∞: order in 1/D", between(to_limit[-1], 0.9, 1.1)),
     ]
 
 
@@ -199,36 +191,44 @@ def _time_of_fastest_learning(curve: DataArray) -> float:
     return float(curve.time.values[int(np.argmax(speed))])
 
 
+def _third(data: Dataset) -> int:
+    """The smallest depth of three layers or more."""
+    return int(data.depth[data.depth >= 3].min())
+
+
 def figure(result: Result) -> Figure:
     data = result.data
-    target = data.attrs["singular_value"] / data.attrs["variance"]
-    sheet, ((surface, curves, printed),) = new_figure(1, 3)
-    levels = np.geomspace(0.02, 1, 8) * float(data.loss.max())
-    surface.contour(data.lower, data.upper, data.loss, levels=levels, colors="0.75", linewidths=0.8)
-    axis = data.lower.values
-    ridge = axis[np.abs(axis) > target / axis.max()]
-    for branch in (ridge[ridge > 0], ridge[ridge < 0]):
-        surface.plot(branch, target / branch, color=COLOURS[2], lw=2, label="solutions" if branch[0] > 0 else None)
-    for path in data.path:
-        surface.plot(path[:, 0], path[:, 1], color=COLOURS[0], lw=1.5)
-        surface.plot(*path[0], "o", color=COLOURS[0], ms=4)
-    surface.plot([], [], "o-", color=COLOURS[0], lw=1.5, ms=4, label="gradient flow")
-    surface.plot(0, 0, "x", color=COLOURS[1], ms=8, mew=2, label="saddle")
-    surface.set(xlabel="weight of layer 1", ylabel="weight of layer 2", title="loss of two layers", aspect="equal")
-    surface.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)  # beside: every corner is in use
-    for number, depth in enumerate(data.depth.values):
-        colour = COLOURS[number % len(COLOURS)]
-        trained(curves, data.time, data.training.sel(depth=depth), colour=colour)
-        predicted(curves, data.time, data.theory.sel(depth=depth), colour=colour)
-        curves.plot([], [], color=colour, lw=3, label=f"D = {depth}")
-    curves.set(xlabel="time (τ/D)", ylabel="mode strength a", title="depth makes learning sigmoidal")
-    curves.add_artist(curves.legend(loc="center right"))
-    legend_of_kinds(curves, loc="lower right")
-    third = int(min(d for d in data.depth.values if d >= 3))
-    for colour, depth, name in ((COLOURS[0], 1, "printed_shallow"), (COLOURS[2], third, "printed_very_deep")):
-        trained(printed, data.time, data.training.sel(depth=depth), colour=colour, label=f"training, D = {depth}")
-        label = "as printed, D ≥ 3" if depth > 1 else "as printed, D = 1"
-        printed.plot(data.time, data[name], color=colour, lw=1.3, ls=":", label=label)
-    printed.set(xlabel="time (τ/D)", ylabel="mode strength a", title="two printed formulas are wrong")
-    printed.legend(loc="lower right")
+    sheet, at = panels("ab;cd")
+    colours = {str(int(depth)): colour for depth, colour in zip(data.depth, COLOURS, strict=False)}
+    _draw_surface(at["a"], data)
+    overlay(at["b"], data.training, data.theory, by="depth", colours=colours)
+    overlay(at["c"], data.training.sel(depth=[1]), by="depth", colours=colours)
+    overlay(at["d"], data.training.where(data.depth >= 3, drop=True), by="depth", colours=colours)
+    at["c"].plot(data.time, data.printed_shallow, ":", color=INK)
+    at["d"].plot(data.time, data.printed_very_deep, ":", color=INK)
+    at["d"].plot(data.time, data.infinitely_deep, ls=DASHES, color=INK, lw=THIN)
+    until, target = float(data.time[-1]), float(data.target)
+    notes = [("c", 0.15, 1.05, "as printed"), ("d", 0.72, 0.05, "as printed"), ("d", 0.73, 0.5, "D → ∞, corrected")]
+    for letter, x, y, note in notes:
+        at[letter].text(x * until, y * target, note, size=LEGEND_SIZE)
+    titles = dict(
+        b="Depth makes learning sigmoidal", c="The formula printed for D = 1", d="The formula printed for D ≥ 3"
+    )
+    for letter, title in titles.items():
+        at[letter].set(title=title, xlabel="time (τ/D)", ylabel="strength a of the mode", ylim=(None, 1.15 * target))
+    key(sheet, {f"D = {depth}": colour for depth, colour in colours.items()})
     return sheet
+
+
+def _draw_surface(axes: Axes, data: Dataset) -> None:
+    """The loss of two layers with its minima, the saddle and four paths of gradient flow."""
+    levels = np.geomspace(0.02, 1, 8) * float(data.surface.max())
+    axes.contour(data.lower, data.upper, data.surface, levels=levels, colors=LIGHT_GREY, linewidths=0.6)
+    side, target = data.lower.values, float(data.target)
+    for branch in (side[side > target / side.max()], side[side < target / side.min()]):
+        axes.plot(branch, target / branch, color=INK, lw=2)
+    for path in data.path:
+        axes.plot(path[:, 0], path[:, 1], color=COLOURS[1], lw=1.6)
+        axes.plot(*path[0], "o", color=COLOURS[1], ms=4)
+    axes.plot(0, 0, "x", color=INK, ms=9, mew=2)
+    axes.set(xlabel="weight of layer 1", ylabel="weight of layer 2", title="Two layers: loss and gradient flow")
