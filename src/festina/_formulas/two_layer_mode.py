@@ -135,3 +135,12 @@ def field(singular_value: Numbers, variance: Numbers, first: Numbers, last: Numb
     """dw₁/dt and dw₂/dt, without u."""
     error = singular_value - variance * first * last
     return last * error, first * error
+
+
+def alignment_rate(size: Numbers, imbalance: Numbers) -> Numbers:
+    """The rate ½(√(4r² + δ²) + δ) at which the cotangent of the angle between w and the target β* grows at late times.
+
+    The network is the transpose of that with u: a linear neuron f(x) = a w·x on white inputs, with r = |β*| = `size`
+    and δ = a² − |w|² = `imbalance`.
+    """
+    return ((4 * size**2 + imbalance**2) ** 0.5 + imbalance) / 2
