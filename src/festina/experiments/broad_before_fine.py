@@ -8,25 +8,26 @@ from level to level, and a deep linear network with small initial weights has le
 in which nothing is fitted. Its hidden representations of the items move apart in the same order, as classical scaling
 (MDS) of their distances shows. A shallow network learns all levels at one rate.
 
-The slides say that networks must differentiate progressively. They do if 0 < ε < ½ and all levels start equally small;
-near ½ the levels are so close that the random draw of the weights decides. With ε = ½ the items have nothing in common,
-all levels have one singular value, and there is no order. With ε = 0 all items are alike, and there is nothing to tell
-apart.
+The slides say that networks must differentiate progressively. They do if 0 < ε < ½ and all levels have equally small
+initial strengths; near ½ the levels are so close that the random draw of the weights decides. With ε = ½ the items have
+nothing in common, all levels have one singular value, and there is no order. With ε = 0 all items are alike, and there
+is nothing to tell apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import BadInput, Setup, inits, nets, rules
-from .._figures.style import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
-from .._formulas.curves import half_time
-from .._foundation.checks import whole
-from ..theories.aligned_modes import mode
+from .._figures.overlay import overlay
+from .._figures.panels import key, panels
+from .._figures.style import COLOURS, INK, NOTE_SIZE, TIME, predicted
+from ..theories.aligned_modes import mode, time_to
 from ._kit import tree_levels
+from ._kit.labelled import in_order, stack, table, time_at
+from ._kit.parameters import Count, Number, Numbers, Positive, Seed, Several, checked
 from ._kit.training import simulate
 from ._kit.tree_levels import DEPTH, tree
 from .base import Claim, Result, at_least, at_most, ours, paper
@@ -34,7 +35,7 @@ from .base import Claim, Result, at_least, at_most, ours, paper
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from xarray import Dataset
+    from xarray import DataArray, Dataset
 
 THEME, PLACE = "structure", 1
 REFERENCE = {
@@ -43,158 +44,168 @@ REFERENCE = {
 }
 QUICK = dict(flips=(0.0, 0.05, 0.15, 0.3, 0.5), lr=0.2, points=150, seeds=3)
 FINE_FLIPS = np.linspace(0.04, 0.5, 93)  # probabilities at which the stated half-times are drawn
+CAPTION = """
+**a** Strength of every level of a binary tree of eight items while a network with one hidden layer learns it from small
+random weights, one line for each seed. Level 0 is what all items share; branching 1 separates animals from plants,
+branching 2 the kinds within each, branching 3 single items. **b** The same without hidden layer. **c** Paths of the
+items in the hidden layer of one network from their common start to the dots, by classical scaling of their distances at
+each time: the first and (less) the last branching part them to the sides, the second up and down. **d** Half-time of
+every level against the probability ε that a feature flips on an edge of the tree, in training (dots, seed medians)
+and by the theory. The theory starts from the mean strength that the random weights give a mode, with nothing fitted.
+"""
+ALT = """
+In the deep network the levels rise one after another, broad before fine; in the shallow one they rise together. In the
+hidden layer animals and plants part first, then their kinds, then single items. The half-times of the levels fan out
+for small ε and meet at one half.
+"""
+LEVELS: dict[str, str] = dict(zip(("level 0", "branching 1", "branching 2", "branching 3"), COLOURS, strict=False))
 
 
+@checked
 def run(
     *,
-    flip: float = 0.15,
-    flips: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.45, 0.5),
-    hidden: int = 64,
-    scale: float = 1e-3,
-    until: float = 180.0,
-    lr: float = 0.05,
-    points: int = 300,
-    seeds: int = 8,
-    seed: int = 0,
+    flip: Number = 0.15,
+    flips: Numbers = (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.45, 0.5),
+    hidden: Count = 64,
+    scale: Positive = 1e-3,
+    until: Positive = 180.0,
+    lr: Positive = 0.05,
+    points: Several = 300,
+    seeds: Count = 8,
+    seed: Seed = 0,
 ) -> Result:
     """Trees are learned at all `flips`; `flip` is the one whose curves and hidden layer are shown."""
-    if not {0.0, 0.5, flip} <= set(flips) or not 0 < flip < 0.5:
-        raise BadInput(
-            f"flip = {flip}, flips = {tuple(flips)}", "0, 1/2 and flip itself, between them, in flips", "add"
-        )
-    task, net, init, rule = tree(flip), nets.DeepLinear(hidden), inits.SmallRandom(scale), rules.GradientDescent(lr)
-    shown = Setup(task, net, init, rule, until=until, points=points)
-    all_seeds, times = list(range(seed, seed + whole(seeds, "seeds"))), shown.times
-    setups = {f"deep, flip {probability:g}": shown.replace(task=tree(probability)) for probability in flips}
-    runs = [simulate(setup, all_seeds, ["map", "representation"]) for setup in setups.values()]
-    shallow = shown.replace(net=nets.DeepLinear(()))
-    shallow_map = simulate(shallow, all_seeds, "map")["map"]
-    learned = np.stack([tree_levels.strengths(trajectory["map"], task) for trajectory in runs])
-    targets = np.stack([tree_levels.targets(tree(probability)) for probability in flips])
-    fine_targets = np.stack([tree_levels.targets(tree(probability)) for probability in FINE_FLIPS])
-    # There is no half-time where there is nothing to learn.
-    halves = np.where(targets[:, None] > 0, half_time(times, learned, targets[:, None], axis=-2), np.inf)
-    hidden_layer = runs[list(flips).index(flip)]["representation"]
-    singular, variance, start = targets / task.d_in, 1 / task.d_in, hidden * scale**2 / 2
-    shallow_singular = tree_levels.targets(task) / task.d_in
     import xarray
 
+    if not {0.0, 0.5, flip} <= set(flips) or not 0 < flip < 0.5:
+        raise BadInput(f"flip = {flip}, flips = {flips}", "0, 1/2 and flip itself, between them, in flips", "add")
+    task, net, rule = tree(flip), nets.DeepLinear(hidden), rules.GradientDescent(lr)
+    axes = "seed", "time", "level"
+    shown = Setup(task, net, inits.SmallRandom(scale), rule, until=until, points=points)
+    setups = {f: shown.replace(task=tree(f)) for f in flips}
+    shallow, all_seeds = shown.replace(net=nets.DeepLinear(())), range(seed, seed + seeds)
+    runs = {f: simulate(setup, all_seeds, ["map", "representation"]) for f, setup in setups.items()}
+    shallow_run, hidden_layer, times = simulate(shallow, all_seeds, "map"), runs[flip]["representation"], shown.times
+    constants = dict(variance=1 / task.d_in, start=hidden * scale**2 / 2)
+
+    def stated(of_flips: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Targets of the levels, and their half-times; infinite where there is nothing to learn."""
+        targets = np.stack([tree_levels.targets(tree(f)) for f in of_flips])
+        return targets, np.asarray(time_to(targets / 2, singular_value=targets / task.d_in, **constants))
+
+    targets, half_times = stated(np.array(flips))
+    learned = {f: table(tree_levels.strengths(run["map"], task), *axes) for f, run in runs.items()}
+    singular = targets / task.d_in
+    flat = mode(times, **constants | dict(start=0.0), singular_value=tree_levels.targets(task) / task.d_in, depth=1)
     data = xarray.Dataset(
         {
-            "training": (("flip", "seed", "time", "level"), learned),
-            "trained_half_time": (("flip", "seed", "level"), halves),
-            "theory": (("time", "flip", "level"), mode(times, singular_value=singular, variance=variance, start=start)),
-            "shallow_training": (("seed", "time", "level"), tree_levels.strengths(shallow_map, task)),
-            "shallow_theory": (
-                ("time", "level"),
-                mode(times, singular_value=shallow_singular, variance=variance, start=0.0, depth=1),
-            ),
-            "target": (("flip", "level"), targets),
-            "half_time": (("flip", "level"), tree_levels.stated_half_times(singular, variance, start)),
-            "stated_half_time": (
-                ("stated_flip", "level"),
-                tree_levels.stated_half_times(fine_targets / task.d_in, variance, start),
-            ),
-            "rank_at_end": ("flip", [tree_levels.largest_rank(trajectory["map"][:, -1]) for trajectory in runs]),
-            "distance": (("seed", "time", "split"), tree_levels.distances(hidden_layer)),
-            "place": (("time", "item", "axis"), tree_levels.places(hidden_layer[0], task)),
+            "training": stack(learned, "flip"),
+            "theory": table(mode(times, singular_value=singular, **constants), "time", "flip", "level"),
+            "shallow_training": table(tree_levels.strengths(shallow_run["map"], task), *axes),
+            "shallow_theory": table(flat, "time", "level"),
+            "target": table(targets, "flip", "level"),
+            "half_time": table(half_times, "flip", "level"),
+            "stated_half_time": table(stated(FINE_FLIPS)[1], "stated_flip", "level"),
+            "rank_at_end": table([tree_levels.largest_rank(run["map"][:, -1]) for run in runs.values()], "flip"),
+            "distance": table(tree_levels.distances(hidden_layer), "seed", "time", "split"),
+            "place": table(tree_levels.places(hidden_layer[0], task), "time", "item", "axis"),
         },
-        coords={
-            "flip": list(flips),
-            "stated_flip": FINE_FLIPS,
-            "seed": all_seeds,
-            "time": times,
-            "level": np.arange(DEPTH + 1),
-            "split": np.arange(1, DEPTH + 1),
-            "item": list(task.items or ()),
-        },
+        coords=dict(stated_flip=FINE_FLIPS, time=times, level=np.arange(DEPTH + 1), item=list(task.items or ())),
         attrs={"shown_flip": flip},
     )
-    return Result(data, setups | {"shallow": shallow})
+    halves = time_at(data.training, data.target / 2).where(data.target > 0, np.inf)
+    named = {f"deep, flip {f:g}": setup for f, setup in setups.items()}
+    return Result(data.assign(trained_half_time=halves), named | {"shallow": shallow})
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    times, flips = data.time.values, data.flip.values
-    trained_half = data.trained_half_time.values
-    median = np.median(trained_half, axis=1)
-    well_apart = (flips > 0) & (flips <= 0.2)
-    rises = np.diff(data.stated_half_time.sel(stated_flip=slice(None, 0.4501)).values, axis=-1)
-    gap = np.abs(median[flips > 0] / data.half_time.values[flips > 0] - 1)
-    shown = int(np.flatnonzero(flips == data.attrs["shown_flip"])[0])
-    ratio = median[:, -1] / median[:, 0]
-    goal = data.target.values[shown]
-    shallow_half = half_time(times, data.shallow_training.values, goal, axis=1)
-    finest = _finest_when_first_is_learned(data.training.values[shown] / goal)
-    shallow_finest = _finest_when_first_is_learned(data.shallow_training.values / goal)
-    apart = data.distance.values
-    parted = half_time(times, apart, apart[:, -1], axis=1)
+    goal, shown = data.target.sel(flip=data.attrs["shown_flip"]), data.training.sel(flip=data.attrs["shown_flip"])
+    halves, flips = data.trained_half_time, data.flip
+    median = halves.median("seed")
+    rises = data.stated_half_time.sel(stated_flip=slice(None, 0.4501)).diff("level")
+    gap = np.abs(median / data.half_time - 1).where(flips > 0)
+    at_half = median.sel(flip=0.5)
+    shallow_half = time_at(data.shallow_training, goal / 2)
+    parted = time_at(data.distance, data.distance.isel(time=-1) / 2)
     return [
         paper(
-            "Broad before fine, ε ≤ 0.2: share of networks whose half-times rise with the level",
-            at_least(np.mean(np.all(np.diff(trained_half[well_apart], axis=-1) > 0, axis=-1)), 1.0),
+            "Share of networks whose half-times rise from each level to the next, ε ≤ 0.2: broad before fine",
+            at_least(in_order(halves, "level").where((flips > 0) & (flips <= 0.2), drop=True).mean(), 1.0),
+            headline=True,
+            panel="a",
         ),
         paper(
-            "… as they must from equal starts: smallest rise of the stated half-time from one level to the next, "
-            "ε from 0.04 to 0.45",
+            "Share of networks whose hidden representations part in the order of the tree",
+            at_least(in_order(parted, "split").mean(), 1.0),
+            headline=True,
+            panel="c",
+        ),
+        paper(
+            "Stated half-times rise with the level: smallest rise, ε from 0.04 to 0.45 (τ)",
             at_least(rises.min(), 1e-9),
+            panel="d",
         ),
         paper(
             "Half-times are τ/(2s) ln(s/(λ a₀) − 1), ε > 0 (not fitted): largest relative gap of the median",
             at_most(gap.max(), 0.1),
+            panel="d",
         ),
         paper(
-            "Hidden representations of broad branches part first: share of networks in the order of the tree",
-            at_least(np.mean(np.all(np.diff(parted, axis=-1) > 0, axis=-1)), 1.0),
+            "Deep network: largest share learned of the finest level when the first branching is at 90 %",
+            at_most(_finest_when_first_is_learned(shown / goal).max(), 0.25),
+            panel="a",
         ),
         paper(
-            "A deep network learns in stages: share of the finest level that is learned when the first branching is at "
-            "90 %, largest",
-            at_most(finest.max(), 0.25),
-        ),
-        paper(
-            "A shallow network has no stages: share of the finest level at that moment, smallest",
-            at_least(shallow_finest.min(), 0.85),
+            "Shallow network: least share learned of the finest level when the first branching is at 90 %",
+            at_least(_finest_when_first_is_learned(data.shallow_training / goal).min(), 0.85),
+            panel="b",
         ),
         ours(
-            "… and all levels have one half-time: last / first",
-            at_most(np.max(shallow_half.max(axis=-1) / shallow_half.min(axis=-1)), 1.05),
+            "Shallow network: last half-time of a level over the first",
+            at_most((shallow_half.max("level") / shallow_half.min("level")).max(), 1.05),
+            panel="b",
         ),
         paper(
             "Networks must differentiate progressively, at ε = ½ too: last half-time / first",
-            at_least(ratio[flips == 0.5][0], 1.1),
+            at_least(at_half[-1] / at_half[0], 1.1),
             fails="at ε = ½ all levels have one singular value; progression needs 0 < ε < ½",
+            panel="d",
         ),
         paper(
-            "… and at ε = 0: number of modes that are learned",
-            at_least(data.rank_at_end.values[flips == 0][0], 2),
+            "Networks must differentiate progressively, at ε = 0 too: number of modes that are learned",
+            at_least(data.rank_at_end.sel(flip=0.0), 2),
             fails="at ε = 0 all items are alike and the world has rank 1; progression needs 0 < ε < ½",
+            panel="d",
         ),
     ]
 
 
-def _finest_when_first_is_learned(share: np.ndarray) -> np.ndarray:
-    """From shares learned (seed, time, level): that of the finest level when the first branching passes 90 %."""
-    moment = np.argmax(share[..., 1] >= 0.9, axis=1)
-    return share[np.arange(len(moment)), moment, -1]
+def _finest_when_first_is_learned(share: DataArray) -> DataArray:
+    """From shares learned, of each seed: that of the finest level when the first branching passes 90 %."""
+    moment = (share.isel(level=1) >= 0.9).argmax("time")
+    return share.isel(level=-1).isel(time=moment)
 
 
 def figure(result: Result) -> Figure:
     data = result.data
-    sheet, ((deep, shallow), (places, conditions)) = new_figure(2, 2, width=4.8, height=3.4)
+    sheet, at = panels("ab;cd")
     part = data.sel(flip=data.attrs["shown_flip"])
-    names = ["all alike", *(f"branching {level}" for level in data.level.values[1:])]
-    for panel, prefix, title in ((deep, "", "deep: broad before fine"), (shallow, "shallow_", "shallow: all at once")):
-        for level, name in enumerate(names):
-            trained(panel, data.time, part[f"{prefix}training"].isel(level=level), colour=COLOURS[level])
-            predicted(panel, data.time, part[f"{prefix}theory"].isel(level=level), colour=COLOURS[level])
-            panel.plot([], [], color=COLOURS[level], lw=3, label=name)
-        panel.set(xlabel=TIME, ylabel="mode strength", title=f"{title}, ε = {data.attrs['shown_flip']:g}")
-    deep.legend(loc="lower right")
-    legend_of_kinds(shallow, loc="lower right")
-    shallow.set_xlim(0, 0.25 * float(data.time[-1]))
-    _draw_places(places, data)
-    _draw_conditions(conditions, data)
+    colours = list(LEVELS.values())
+    overlay(at["a"], part.training, part.theory, by="level", colours=colours)
+    overlay(at["b"], part.shallow_training, part.shallow_theory, by="level", colours=colours)
+    at["a"].set_title(f"One hidden layer: broad before fine (ε = {data.attrs['shown_flip']:g})")
+    at["b"].set(title="No hidden layer: all levels at once", xlim=(0, 0.25 * float(data.time[-1])))
+    for letter in "ab":
+        at[letter].set_ylabel("strength of the level")
+    _draw_places(at["c"], data)
+    median = data.trained_half_time.median("seed")
+    for level, colour in enumerate(colours):
+        reached = median.isel(level=level).where(np.isfinite(median.isel(level=level)))
+        at["d"].plot(data.flip, reached, "o", color=colour, ms=6)
+        predicted(at["d"], data.stated_flip, data.stated_half_time.isel(level=level), colour=colour)
+    at["d"].set(xlabel="probability ε of a flip", ylabel=f"half-{TIME}", title="Order needs 0 < ε < ½")
+    key(sheet, LEVELS)
     return sheet
 
 
@@ -202,7 +213,6 @@ def _draw_places(axes: Axes, data: Dataset) -> None:
     """The paths of the items in the hidden layer, coloured by time."""
     from matplotlib.collections import LineCollection
 
-    ends = data.place.isel(time=-1)
     learned = 1.5 * float(data.half_time.sel(flip=data.attrs["shown_flip"]).max())
     for item, name in enumerate(data.item.values):
         path = data.place.isel(item=item).values
@@ -210,20 +220,10 @@ def _draw_places(axes: Axes, data: Dataset) -> None:
         lines.set_array(data.time.values[:-1])
         lines.set_clim(0, learned)
         axes.add_collection(lines)
-        x, y = ends.isel(item=item).values
-        axes.plot(x, y, "o", color="0.1", ms=4)
+        x, y = path[-1]
+        axes.plot(x, y, "o", color=INK, ms=4)
         shift = 0, 6 if y > 0 else -13
-        axes.annotate(str(name), (x, y), shift, textcoords="offset points", ha="center", fontsize=8)
+        axes.annotate(str(name), (x, y), shift, textcoords="offset points", ha="center", size=NOTE_SIZE)
     axes.margins(0.15, 0.22)
-    axes.set(title="hidden layer, classical scaling", xlabel="first and last branching", ylabel="branching between")
+    axes.set(title="Hidden layer, classical scaling", xlabel="first and last branching", ylabel="second branching")
     axes.figure.colorbar(axes.collections[-1], ax=axes, label=TIME, extend="max")
-
-
-def _draw_conditions(axes: Axes, data: Dataset) -> None:
-    """Half-times against ε."""
-    median = data.trained_half_time.median("seed")
-    for level in range(data.sizes["level"]):
-        reached = median.isel(level=level).where(lambda time: np.isfinite(time))
-        axes.plot(data.flip, reached, "o", color=COLOURS[level], ms=6)
-        predicted(axes, data.stated_flip, data.stated_half_time.isel(level=level), colour=COLOURS[level])
-    axes.set(xlabel="probability ε of a flip", ylabel=f"half-{TIME}", title="levels are learned in order if 0 < ε < ½")

@@ -37,14 +37,6 @@ def strengths(maps: Float[np.ndarray, "seed time feature item"], task: Task) -> 
     return np.stack([of_modes[..., level].mean(axis=-1) for level in _modes_of_levels()], axis=-1)
 
 
-def stated_half_times(
-    singular: Float[np.ndarray, "*levels"], variance: float, start: float
-) -> Float[np.ndarray, "*levels"]:
-    """Half-times by the closed form, τ/(2s) ln(s/(λ a₀) − 1); infinite where there is nothing to learn."""
-    safe = np.where(singular > 0, singular, 1.0)
-    return np.where(singular > 0, np.log(safe / (variance * start) - 1) / (2 * safe), np.inf)
-
-
 def largest_rank(maps: Float[np.ndarray, "seed feature item"]) -> int:
     """The number of singular values over 1 % of the first; the largest over seeds."""
     values = np.linalg.svd(maps, compute_uv=False)
