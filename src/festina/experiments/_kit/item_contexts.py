@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ... import nets, tasks
+from ..._formulas import mode_at_depth
 from ...tasks.base import Task
 from ...tasks.hierarchy import hierarchy_block
 from ...theories.context_race import gate_overlap, item_mode
@@ -148,3 +149,22 @@ def plateaus(items: int, contexts: int) -> tuple[float, ...]:
 
     true = floor(tasks.contextual(items, contexts, "hierarchy")) * items * contexts
     return true, true + excess(1.0), true + excess(KAPPA.get(contexts, 1.0))
+
+
+def closed_form_loss(
+    task: Task, items: int, contexts: int, times: Times, starts: tuple[float, float] | None
+) -> Float[np.ndarray, " time"]:
+    """The loss of the closed form from one start of all common modes and one of the others; NaN without starts."""
+    if starts is None:
+        return np.full(len(times), np.nan)
+    modes = task.modes()
+    live = modes.singular_values > 1e-9
+    s, d = modes.singular_values[live], modes.variances[live]
+    sigma = np.linalg.svd(hierarchy_block(items), compute_uv=False)[1:]
+    rest = item_mode(sigma, items=items, contexts=contexts, size=contexts - 1)
+    effective = gate_overlap(contexts, contexts - 1) * rest.variance
+    common = np.asarray(mode_at_depth.strength(times[:, None], s, d, starts[0], 2))
+    others = np.asarray(mode_at_depth.strength(times[:, None], rest.residual, effective, starts[1], 2))
+    left = np.sum(d * (s / d - common) ** 2, axis=1)
+    share = (contexts - 1) / (items * contexts)
+    return 0.5 * (left + share * np.sum((sigma * (1 - others * effective / rest.residual)) ** 2, axis=1))
