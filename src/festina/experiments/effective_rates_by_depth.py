@@ -86,7 +86,7 @@ def run(
         .assign(
             r2=fits.r2,
             reasons=fits.reasons,
-            distance=labelled(training, "distance").isel(pair=0, drop=True).drop_vars("layer", errors="ignore"),
+            distance=labelled(training, "distance").isel(pair=0, drop=True),
             loss=loss,
             learned=(loss.isel(time=-1, drop=True) < 1e-3).astype(int),
         )

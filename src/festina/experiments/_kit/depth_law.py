@@ -1,20 +1,26 @@
-"""Final distances by layer: two points, balanced chains at equal steps of their weight, and exponents of the gaps."""
+"""Distances by layer: balanced chains at equal steps of their weight, and exponents of the gaps in final distances."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
 from ... import Net, Setup, Task, rules, tasks
-from . import pair_distances
+from ...theories.two_point import depth_law
+from .labelled import labelled, stack, table
+from .pair_distances import correlation, evenly_recorded
 from .training import simulate
 
-OPPOSITE = dict(X=1.0, Y=0.5)  # squared distances of the opposite points
+if TYPE_CHECKING:
+    from xarray import DataArray, Dataset
+
+X, Y = 1.0, 0.5  # squared distances of the opposite points
+SHARE = {"long_name": "share of matrices below the layer, l/L"}
 GAPS = {"dx": (0.5, 1.0, 1.5), "dy": (0.4, 0.7, 1.0)}
 LEVELS = 200  # number of levels of a chain's weight at which its distances are compared
-LEARNED = 1e-3  # a trial has learned if its final loss is below this
+LEARNED = 1e-3  # a pair is learned if its final loss is below this
 
 
 class Training(NamedTuple):
@@ -26,7 +32,7 @@ class Training(NamedTuple):
     epochs: int
 
 
-def opposite(X: float, Y: float) -> Task:
+def opposite() -> Task:
     """Two points at opposite places, with squared distances X of the inputs and Y of the targets."""
     x, y = X**0.5 / 2, Y**0.5 / 2
     return tasks.from_arrays([[-x], [x]], [[-y], [y]])
@@ -34,23 +40,29 @@ def opposite(X: float, Y: float) -> Task:
 
 def on_two_points(training: Training, dx: float, dy: float) -> Setup:
     net, gain, lr, epochs = training
-    return pair_distances.evenly_recorded(tasks.two_point(dx, dy), net, gain, rules.GradientDescent(lr), epochs, 1)
+    return evenly_recorded(tasks.two_point(dx, dy), net, gain, rules.GradientDescent(lr), epochs, 1)
 
 
-def final_distances(training: Training, seed: int) -> Float[np.ndarray, "dx dy layer"]:
-    """Final distances for all sizes of the gaps dx and dy, NaN where a trial has not learned."""
-    ends = []
-    for dx in GAPS["dx"]:
-        for dy in GAPS["dy"]:
-            # One seed for all: only the task differs.
-            end = simulate(on_two_points(training, dx, dy), [seed], ["loss", "distance"])
-            learned = end["loss"][0, -1] < LEARNED
-            ends.append(np.where(learned, end["distance"][0, -1, :, 0].astype(float), np.nan))
-    return np.reshape(ends, (len(GAPS["dx"]), len(GAPS["dy"]), -1))
+def by_gaps(training: Training, seed: int) -> Dataset:
+    """Final distances, `end`, for all gaps dx and dy, and their `exponent` in these for every layer.
+
+    An end is NaN where a pair is not learned; exponents are fitted to the others by least squares.
+    """
+
+    def end(dx: float, dy: float) -> DataArray:
+        # One seed for all: only the task differs.
+        run = simulate(on_two_points(training, dx, dy), [seed], ["loss", "distance"])
+        distance = labelled(run, "distance", seed=0).isel(time=-1, pair=0, drop=True)
+        return distance.astype(float).where(run["loss"][0, -1] < LEARNED)
+
+    ends = stack({dx: stack({dy: end(dx, dy) for dy in GAPS["dy"]}, "dy") for dx in GAPS["dx"]}, "dx")
+    exponents = _gap_exponents(ends.transpose("dx", "dy", "layer").values)
+    data = ends.assign_coords(layer=np.arange(ends.sizes["layer"])).to_dataset(name="end")
+    return data.assign(exponent=(("layer", "gap"), exponents)).assign_coords(gap=list(GAPS))
 
 
-def gap_exponents(ends: Float[np.ndarray, "dx dy layer"]) -> Float[np.ndarray, "layer gap"]:
-    """Slopes of ln H against ln dx and ln dy, by least squares over the trials that have learned."""
+def _gap_exponents(ends: Float[np.ndarray, "dx dy layer"]) -> Float[np.ndarray, "layer gap"]:
+    """Slopes of ln H against ln dx and ln dy, by least squares over the pairs that are learned."""
     dx, dy = (grid.ravel() for grid in np.meshgrid(GAPS["dx"], GAPS["dy"], indexing="ij"))
     ends = ends.reshape(len(dx), -1)
     known = np.isfinite(ends).all(axis=1)
@@ -59,7 +71,30 @@ def gap_exponents(ends: Float[np.ndarray, "dx dy layer"]) -> Float[np.ndarray, "
     return np.ascontiguousarray(np.linalg.lstsq(logs, np.log(ends[known]), rcond=None)[0][1:].T)
 
 
-def at_levels(
+def chain_by_layer(chain: Setup, seed: int) -> Dataset:
+    """H, P and P/H of every layer at equal steps of the weight, over their final values, and the laws of their ends."""
+    run = simulate(chain, [seed], ["distance", "output_distance"])
+    H, P = _at_levels(run["distance"][0, :, :, 0], run["output_distance"][0, :, 0])
+    layer, depth = np.arange(H.shape[1]), H.shape[1] + 1
+    H, share, ratio = table(H, "level", "share"), (layer + 1) / depth, table(P, "level") / table(H, "level", "share")
+    straight = [correlation(H[:, k], ratio[:, k]) ** 2 for k in layer]
+    risen = H / H.isel(level=-1)
+    import xarray
+
+    return xarray.Dataset(
+        {
+            "final": H.isel(level=-1).assign_attrs(long_name="final H"),
+            "final_law": table(depth_law(X, Y, layer, depth), "share"),
+            "risen": risen,
+            "ratio": ratio / ratio.isel(level=-1),
+            "ratio_law": risen ** table(1 / share - 1, "share"),
+            "straightness": table(straight, "share"),
+        },
+        coords={"share": ("share", share, SHARE)},
+    )
+
+
+def _at_levels(
     H: Float[np.ndarray, "time layer"], P: Float[np.ndarray, " time"]
 ) -> tuple[Float[np.ndarray, "level layer"], Float[np.ndarray, " level"]]:
     """H and P at equal steps of the chain's weight P^(1/2L).
@@ -73,14 +108,3 @@ def at_levels(
         return np.exp(np.interp(levels, np.log(weight), np.log(values)))
 
     return np.stack([at(curve) for curve in H.T], axis=1), at(P)
-
-
-def straightness_from_nothing(depth: int) -> Float[np.ndarray, " layer"]:
-    """R² of P/H against H in a chain whose weight grows from zero to 1, at equal steps of the weight.
-
-    Both are powers of the weight, whose moments are known.
-    """
-    up = np.arange(1, depth)
-    both, powers = 1 / (2 * depth + 1), [2 * up, 2 * (depth - up)]
-    spread = [1 / (2 * power + 1) - 1 / (power + 1) ** 2 for power in powers]
-    return (both - 1 / ((powers[0] + 1) * (powers[1] + 1))) ** 2 / (spread[0] * spread[1])
