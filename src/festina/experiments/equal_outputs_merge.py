@@ -1,34 +1,37 @@
-"""From small weights a deep network merges the inputs of exclusive or that share an output; from large weights all
+"""From small weights a deep network merges those inputs of exclusive or that share an output; from large weights all
 distances stay as they were.
 
 A deep network learns the four points of exclusive or. The two-point theory, applied to each of the six pairs as if the
-pair were alone, says that pairs with one target end together if weights start small, and that nothing moves if they
-start large. Its ratio of rates κ is fitted once, to the default network on two points, and used for all. The prediction
+pair were alone, says that pairs with one target merge if weights start small, and that nothing moves if they start
+large. Its ratio of rates κ is fitted once, to the default network on two points, and used for all. The prediction
 holds for twenty layers. A network with one hidden layer and small weights merges only one of the two pairs: the theory
 lets the encoder map each point freely, and a single layer cannot map all four points as it likes.
 
 **What does not reproduce.** The printed setting for small weights: leaky ReLU with gain 0.7 at a rate of 0.015 stays at
-a loss of 1/8, that of the best constant output, for all its 1000 epochs and for 6000. As run (the values here) units
-were ReLU, the gain 0.85, the loss had no factor ½, which doubles the rate, and there were 3000 epochs.
+a loss of 1/8, that of the best constant output, for all its 1000 epochs and for 6000. In the source's code (the values
+here) units were ReLU, the gain 0.85, the loss had no factor ½, which doubles the rate, and there were 3000 epochs.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
+import xarray
 
 from .. import Setup, fit, nets, rules, tasks
-from .._figures.style import COLOURS, new_figure
-from .._foundation.checks import positive, whole
+from .._figures.panels import key, panels
+from .._figures.style import COLOURS, LIGHT_GREY
+from ._kit.exclusive_or_pairs import PAIRS, THEORY, draw_pairs, of_one_target
+from ._kit.labelled import table
 from ._kit.pair_distances import correlation, each_alone, evenly_recorded, foreseen
+from ._kit.parameters import POSITIVE, AtLeast, Count, Parts, Seed, Several, checked
 from ._kit.table_of_networks import row, two_point_setup
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from xarray import DataArray, Dataset
+    from xarray import Dataset
 
     from .. import Net
 
@@ -58,197 +61,146 @@ QUICK = dict(
     high=(4.0, 1e-7, 500),
     default=(0.5, 0.05, 2000),
 )
-RUNS = ("low", "intermediate", "high", "two layers")
-PAIRS = ("0-1", "0-2", "0-3", "1-2", "1-3", "2-3")
-MERGING = ("0-3", "1-2")  # (0,0) and (1,1), (1,0) and (0,1): one target
-NAMES = ("00 10", "00 01", "00 11", "10 01", "10 11", "01 11")
-CHANCE = 1 / 8  # the loss of the best constant
+CAPTION = """
+Distances between the four inputs of exclusive or in the middle hidden layer, for all six pairs; the two marks of a
+pair are two seeds, if two were trained. In the shaded pairs both inputs have the same target. Grey dots: before
+training. Circles: after training. Bars: what the two-point theory predicts for each pair alone from its initial
+distances, with a ratio of rates κ that is fitted once, to a network that learns two points. **a** A deep network from
+small weights. **b** From weights of intermediate size. **c** From large weights. **d** A network with one hidden layer,
+from small weights.
+"""
+ALT = """
+From small weights the shaded pairs end near each other and the other four far apart, as the bars say. From large
+weights circles, dots and bars coincide. With one hidden layer one of the shaded pairs merges and the other does not.
+"""
+TITLES = {
+    "low": "Deep network, small weights",
+    "intermediate": "Deep network, intermediate weights",
+    "high": "Deep network, large weights",
+    "two layers": "One hidden layer, small weights",
+}
 RECORDS = 50
 DEEP = 20  # hidden layers of the source; fewer merge less
+Training: TypeAlias = Annotated[tuple[float, float, int], Parts(gain=POSITIVE, rate=POSITIVE, epochs=AtLeast(1))]
+Recorded: TypeAlias = Annotated[tuple[float, float, int], Parts(gain=POSITIVE, rate=POSITIVE, epochs=AtLeast(RECORDS))]
 
 
+@checked
 def run(
     *,
     activation: str = "relu",
-    units: int = 500,
-    layers: int = 20,
-    low: tuple[float, float, int] = (0.85, 0.03, 3000),
-    intermediate: tuple[float, float, int] = (1.25, 0.004, 1000),
-    high: tuple[float, float, int] = (2.0, 6e-9, 1000),
-    two_layers: tuple[float, float, int] = (0.0015, 0.06, 2000),
-    default: tuple[float, float, int] = (1.0, 0.005, 3000),
-    seeds: int = 2,
-    seed: int = 0,
+    units: Count = 500,
+    layers: Several = 20,
+    low: Recorded = (0.85, 0.03, 3000),
+    intermediate: Recorded = (1.25, 0.004, 1000),
+    high: Recorded = (2.0, 6e-9, 1000),
+    two_layers: Recorded = (0.0015, 0.06, 2000),
+    default: Training = (1.0, 0.005, 3000),
+    seeds: Count = 2,
+    seed: Seed = 0,
 ) -> Result:
     """`low`, `intermediate`, `high` and `two_layers` are gain, rate and epochs of networks on exclusive or.
 
     `default` are those of the network on two points that κ is fitted to, leaky ReLU of as many `layers` and `units`.
     """
-    units, layers, seeds = whole(units, "units"), whole(layers, "layers", least=2), whole(seeds, "seeds")
-    all_seeds = list(range(seed, seed + seeds))
     deep = nets.MLP((units,) * layers, activation, bias=True)
     single = nets.MLP((units,), "leaky_relu", bias=True)
-    chosen = dict(zip(RUNS, (low, intermediate, high, two_layers), strict=True))
-    setups = {name: _setup(single if name == RUNS[-1] else deep, *chosen[name]) for name in RUNS}
+    chosen = zip(TITLES, (deep, deep, deep, single), (low, intermediate, high, two_layers), strict=True)
+    setups = {name: _setup(net, *how) for name, net, how in chosen}
     gain, lr, epochs = default
-    alone = row("default", gain=positive(gain, "gain"), lr=positive(lr, "lr"), units=units, layers=layers)
-    setups["two points"] = two_point_setup(alone, epochs=whole(epochs, "epochs"))
-    (pair,) = each_alone([(setups["two points"], seed)])
+    alone = row("default", gain=gain, lr=lr, units=units, layers=layers)
+    on_two_points = two_point_setup(alone, epochs=epochs)
+    (pair,) = each_alone([(on_two_points, seed)])
     fitted = fit("TwoPoint", pair, layer=alone.index)
-    values: dict[str, list] = {name: [] for name in ("start", "distance", "predicted", "loss", "epoch")}
-    for name in RUNS:
-        index = 0 if name == RUNS[-1] else layers // 2
-        runs = each_alone((setups[name], single_seed) for single_seed in all_seeds)
-        values["start"].append([np.sqrt(_in_layer(run["distance"], 0, index)) for run in runs])
-        values["distance"].append([np.sqrt(_in_layer(run["distance"], -1, index)) for run in runs])
-        values["predicted"].append([np.sqrt(np.array(foreseen(run, index, fitted.rates), float)) for run in runs])
-        values["loss"].append([run["loss"][0] for run in runs])
-        values["epoch"].append(np.round(np.asarray(runs[0].times) / setups[name].rule.lr))
-    axes = dict.fromkeys(("start", "distance", "predicted"), ("weights", "seed", "pair"))
-    axes |= {"loss": ("weights", "seed", "record"), "epoch": ("weights", "record")}
-    as_printed = activation == "leaky_relu" and tuple(low) == AS_PRINTED["low"]
-    import xarray
-
+    measures: dict[str, list[Any]] = {name: [] for name in ("start", "distance", "predicted", "left")}
+    for name, setup in setups.items():
+        layer = 0 if name == "two layers" else layers // 2
+        runs = each_alone((setup, single_seed) for single_seed in range(seed, seed + seeds))
+        distances = np.sqrt(np.array([run["distance"][0, [0, -1], layer] for run in runs], float))
+        measures["start"].append(distances[:, 0])
+        measures["distance"].append(distances[:, 1])
+        measures["predicted"].append(np.sqrt([foreseen(run, layer, fitted.rates) for run in runs]))
+        measures["left"].append([float(run["loss"][0, -1]) for run in runs])
+    axes = ("weights", "seed", "pair")
+    as_printed = activation == "leaky_relu" and low == AS_PRINTED["low"]
     data = xarray.Dataset(
-        {name: (axes[name], np.array(numbers, float)) for name, numbers in values.items()},
-        coords={"weights": list(RUNS), "seed": all_seeds, "pair": list(PAIRS)},
+        {name: table(values, *axes[: np.ndim(values)]) for name, values in measures.items()},
+        coords={"weights": list(setups), "seed": range(seed, seed + seeds), "pair": list(PAIRS)},
         attrs={"kappa": fitted.kappa, "as_printed": int(as_printed), "layers": layers},
     )
-    return Result(data, setups)
+    return Result(data, setups | {"two points": on_two_points})
 
 
 def _setup(net: Net, gain: float, lr: float, epochs: int) -> Setup:
-    rule, epochs = rules.GradientDescent(positive(lr, "lr")), whole(epochs, "epochs", least=RECORDS)
-    return evenly_recorded(tasks.xor(form="bits"), net, gain, rule, epochs, RECORDS)
+    return evenly_recorded(tasks.xor(form="bits"), net, gain, rules.GradientDescent(lr), epochs, RECORDS)
 
 
-def _in_layer(distance: np.ndarray, record: int, layer: int) -> np.ndarray:
-    """Squared distances of all pairs in one layer at one record, of a run of one seed."""
-    return np.array(distance[0, record, layer], float)
-
-
-def _r(data: Dataset, weights: str) -> float:
+def _r(data: Dataset) -> float:
     """Correlation of trained and predicted distances over pairs, mean over seeds."""
-    part = data.sel(weights=weights)
-    pairs = zip(part.distance.values, part.predicted.values, strict=True)
+    pairs = zip(data.distance.values, data.predicted.values, strict=True)
     return float(np.mean([correlation(trained, predicted) for trained, predicted in pairs]))
-
-
-def _merged(data: Dataset, weights: str) -> DataArray:
-    """Distances of the two pairs of one target over the mean of the others, (seed, pair)."""
-    distance = data.distance.sel(weights=weights)
-    others = distance.sel(pair=[pair for pair in data.pair.values if pair not in MERGING]).mean("pair")
-    return distance.sel(pair=list(MERGING)) / others
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    printed = bool(data.attrs["as_printed"])
+    small, middling, large, single = (data.sel(weights=name) for name in TITLES)
+    printed, deep = bool(data.attrs["as_printed"]), data.attrs["layers"] >= DEEP
     stuck = "with the printed gain, rate and epochs it stays at the loss of a constant" if printed else ""
-    last = data.loss.isel(record=-1)
-    low, two = _merged(data, "low"), _merged(data, "two layers")
-    moved = np.abs(data.distance / data.start - 1).sel(weights="high")
-    level = data.predicted.sel(weights="low").max("pair") / data.distance.sel(weights="low").max("pair")
+    moved = np.abs(large.distance / large.start - 1).max()
+    merged, alone = of_one_target(small.distance), of_one_target(single.distance)
+    level = (small.predicted.max("pair") / small.distance.max("pair")).mean()
+    agreement = "correlation of distances over pairs with the theory"
     statements = [
         paper(
-            "From small weights the network learns: largest last loss",
-            at_most(last.sel(weights="low").max(), 1e-2),
+            "Small weights: largest distance between inputs of one target over the mean of the others",
+            at_most(merged.max(), 0.2 if deep else 0.5),
             fails=stuck,
+            headline=True,
+            panel="a",
         ),
         paper(
-            "… and pairs of one target merge: largest distance / mean of the others",
-            at_most(low.max(), 0.2 if data.attrs["layers"] >= DEEP else 0.5),
-            fails=stuck,
+            "Large weights: largest relative change of a distance in training",
+            at_most(moved, 0.05),
+            headline=True,
+            panel="c",
+        ),
+        paper(f"Small weights: {agreement}", at_least(_r(small), 0.9), fails=stuck, fitted=True, panel="a"),
+        paper(f"Intermediate weights: {agreement}", at_least(_r(middling), 0.5), fitted=True, panel="b"),
+        paper(f"Large weights: {agreement}", at_least(_r(large), 0.99), fitted=True, panel="c"),
+        paper("Small weights: largest final loss: the network learns", at_most(small.left.max(), 1e-2), fails=stuck),
+        paper("Intermediate weights: largest final loss: the network learns", at_most(middling.left.max(), 1e-2)),
+        paper("Large weights: largest final loss: the network learns", at_most(large.left.max(), 1e-2)),
+        paper(
+            "One hidden layer: distance between 00 and 11 over the mean of the others, largest: the two merge",
+            at_most(alone[:, 0].max(), 0.35),
+            panel="d",
         ),
         paper(
-            "… as the theory predicts with κ of two points: correlation of distances over pairs",
-            at_least(_r(data, "low"), 0.9),
-            fails=stuck,
-            fitted=True,
+            "One hidden layer: distance between 10 and 01 over the mean of the others, smallest: they do not",
+            at_least(alone[:, 1].min(), 1.0),
+            panel="d",
         ),
         paper(
-            "From large weights the network learns: largest last loss", at_most(last.sel(weights="high").max(), 1e-2)
-        ),
-        paper("… and distances stay where they were: largest relative change", at_most(moved.max(), 0.05)),
-        paper(
-            "… as the theory predicts: correlation of distances over pairs",
-            at_least(_r(data, "high"), 0.99),
-            fitted=True,
-        ),
-        paper(
-            "From weights of intermediate size the network learns: largest last loss",
-            at_most(last.sel(weights="intermediate").max(), 1e-2),
-        ),
-        paper(
-            "… and distances lie between the two: their correlation with the theory",
-            at_least(_r(data, "intermediate"), 0.5),
-            fitted=True,
-        ),
-        paper(
-            "With one hidden layer (0,0) and (1,1) merge: distance / mean of the others",
-            at_most(two.sel(pair=MERGING[0]).max(), 0.35),
-        ),
-        paper(
-            "… and (1,0) and (0,1) do not: distance / mean of the others",
-            at_least(two.sel(pair=MERGING[1]).min(), 1.0),
-        ),
-        paper(
-            "… which the theory does not predict: correlation of distances over pairs",
-            at_most(_r(data, "two layers"), 0.6),
-            fitted=True,
+            f"One hidden layer: {agreement}: it does not hold here", at_most(_r(single), 0.6), fitted=True, panel="d"
         ),
     ]
     if not printed:
-        statements.append(
-            ours(
-                "The theory predicts the level of distances from small weights: largest predicted / largest trained",
-                between(level.mean(), 0.6, 1.7),
-                fitted=True,
-            )
-        )
+        text = "Small weights: largest predicted distance over largest trained one, mean over seeds"
+        statements.append(ours(text, between(level, 0.6, 1.7), fitted=True, panel="a"))
     return statements
 
 
 def figure(result: Result) -> Figure:
+    from matplotlib.lines import Line2D
+
     data = result.data
-    sheet, ((low, middle, high), (two, losses, table)) = new_figure(2, 3)
-    for axes, name in ((low, "low"), (middle, "intermediate"), (high, "high"), (two, "two layers")):
-        _draw_distances(axes, data, name)
-    low.legend(loc="best")
-    for number, name in enumerate(data.weights.values):
+    sheet, at = panels("ab;cd")
+    trained: dict[str, Any] = dict(color=COLOURS[0], marker="o", ls="", ms=7)
+    before: dict[str, Any] = dict(color=LIGHT_GREY, marker="o", ls="", ms=4, zorder=3)
+    for letter, (name, title) in zip("abcd", TITLES.items(), strict=True):
         part = data.sel(weights=name)
-        for draw in range(data.sizes["seed"]):
-            share, loss = part.epoch / part.epoch[-1], part.loss[draw].where(part.loss[draw] > 1e-9)
-            label = f"{name}, {int(part.epoch[-1])} epochs" if draw == 0 else None
-            losses.semilogy(share, loss, color=COLOURS[number], lw=1.4, label=label)
-    losses.axhline(CHANCE, color="0.5", lw=1.2, ls=":")
-    losses.set(xlabel="share of the epochs", ylabel="loss", title="loss; dotted: best constant", ylim=(1e-14, None))
-    losses.legend(loc="lower left")
-    _draw_task(table)
+        draw_pairs(at[letter], part.distance, part.predicted, [trained] * data.sizes["seed"], (part.start, before))
+        at[letter].set_title(title)
+    named = {"before training": before, "after training": trained, "theory, κ fitted to two points": THEORY}
+    key(sheet, kinds=(), marks=[Line2D([], [], label=label, **look) for label, look in named.items()])
     return sheet
-
-
-def _draw_distances(axes: Axes, data: Dataset, name: str) -> None:
-    """First, final and predicted distances of all pairs and seeds; pairs of one target are shaded."""
-    part, where = data.sel(weights=name), np.arange(data.sizes["pair"])
-    for number in range(data.sizes["seed"]):
-        of_seed, shift = part.isel(seed=number), 0.12 * (number - (data.sizes["seed"] - 1) / 2)
-        labels = ("before training", "trained", "theory") if number == 0 else (None, None, None)
-        axes.plot(where + shift, of_seed.start, ".", color="0.6", ms=5, label=labels[0])
-        axes.plot(where + shift, of_seed.distance, "o", color=COLOURS[0], ms=7, alpha=0.6, mec="none", label=labels[1])
-        axes.plot(where + shift, of_seed.predicted, "_", color=COLOURS[1], ms=11, mew=2, label=labels[2])
-    kind = "one hidden layer, small weights" if name == "two layers" else f"{name} weights"
-    axes.set_title(f"{kind}: r = {_r(data, name):.2f}")
-    axes.set_xticks(where, NAMES)
-    axes.set(xlabel="pair of inputs", ylabel="distance in the layer", ylim=(0, None))
-    for pair in MERGING:
-        axes.axvspan(*(list(data.pair.values).index(pair) + np.array([-0.5, 0.5])), color="0.94", zorder=0)
-
-
-def _draw_task(axes: Axes) -> None:
-    """The four points, shaded by target."""
-    for (x, y), target in zip(((0, 0), (1, 0), (0, 1), (1, 1)), (0, 1, 1, 0), strict=True):
-        axes.plot(x, y, "o", ms=22, color=COLOURS[4 if target else 5])
-        axes.text(x, y, str(target), ha="center", va="center")
-    axes.set(xlim=(-0.5, 1.5), ylim=(-0.5, 1.5), aspect="equal", xlabel="first input", ylabel="second input")
-    axes.set(xticks=[0, 1], yticks=[0, 1], title="the four points, with their targets")

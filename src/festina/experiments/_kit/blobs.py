@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -10,33 +11,41 @@ from jaxtyping import Float
 from ..._setup.setup import Setup
 from ...gates.comparing import scaling
 from . import hidden_activity
+from .labelled import table
 from .training import simulate
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 CONTEXTS = 2
 
 
-def measured(setup: Setup, seeds: Sequence[int], positions: int, middle: int) -> dict[str, np.ndarray]:
+def measured(setup: Setup, seeds: Sequence[int], positions: int) -> Dataset:
     """Losses of one setting, and what is left of both features in every layer.
 
-    `collapse` is the variance of the activity along the irrelevant feature over that `along` the relevant one, `start`
-    the same before training, `apart` the squared distance of the contexts, and `layout` the `middle` layer of the first
-    seed in two dimensions.
+    `collapse` is the variance of the activity along the irrelevant feature over that along the relevant one, `start`
+    the same before training, `apart` the squared distance of the contexts over the variance along the relevant feature,
+    and `layout` the middle layer of the first seed in two dimensions.
     """
+    import xarray
+
     trajectory = simulate(setup, seeds, "loss")
     before = hidden_activity.activity(setup, hidden_activity.first_weights(setup, seeds), setup.task.x)[0]
     after = hidden_activity.activity(setup, trajectory.weights, setup.task.x)[0]
     off, along, apart = _variances(after, positions)
     off_first, along_first, _ = _variances(before, positions)
-    layout, dimensions = _plane(after[0, middle], positions)
-    return {
-        "loss": trajectory["loss"],
-        "start": off_first / along_first,
-        "collapse": off / along,
-        "along": along,
-        "apart": apart,
-        "layout": layout,
-        "dimensions": dimensions,
-    }
+    layout, dimensions = _plane(after[0, after.shape[1] // 2], positions)
+    return xarray.Dataset(
+        {
+            "loss": table(trajectory["loss"], "seed", "record"),
+            "start": table(off_first / along_first, "seed", "layer"),
+            "collapse": table(off / along, "seed", "layer"),
+            "apart": table(apart / along, "seed", "layer"),
+            "layout": table(layout, "sample", "dimension"),
+            "dimensions": table(dimensions, "dimension"),
+        },
+        coords={"seed": list(seeds)},
+    )
 
 
 def _plane(hidden: Float[np.ndarray, "sample unit"], positions: int) -> tuple[np.ndarray, np.ndarray]:

@@ -44,6 +44,13 @@ class OneOf(Check):
         super().__init__(checks.choice, options=options)
 
 
+class Parts(Check):
+    """As many entries as there are checks, each with a check of its own, as a tuple: gain, rate and epochs, say."""
+
+    def __init__(self, **parts: Check):
+        super().__init__(_parts, checks_of=parts)
+
+
 class Each(Check):
     """A list whose entries all pass a check, as a tuple; it has `least` entries or more."""
 
@@ -58,6 +65,15 @@ def _each(value: object, argument: str, *, check: Check, least: int) -> tuple[An
     if len(entries) < least:
         raise BadInput(f"{argument} = {shown(value)}", needed, do)
     return tuple(check(entry, argument) for entry in entries)
+
+
+def _parts(value: object, argument: str, *, checks_of: dict[str, Check]) -> tuple[Any, ...]:
+    needed, do = f"({', '.join(checks_of)})", f"give {argument}=({', '.join(checks_of)})"
+    entries = checks.listed(value, argument, needed, do)
+    if len(entries) != len(checks_of):
+        raise BadInput(f"{argument} = {shown(value)}", needed, do)
+    parts = zip(checks_of.items(), entries, strict=True)
+    return tuple(check(entry, f"{name} of {argument}") for (name, check), entry in parts)
 
 
 POSITIVE = Check(checks.positive)
