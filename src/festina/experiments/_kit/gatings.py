@@ -6,16 +6,18 @@ with given gates, of one shape and so with one compiled program.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from ... import Net, Task, inits, nets
+from ... import Net, Task, inits, nets, race
 from ..._foundation.arrays import AnyArray, Weights
 from ..._foundation.nouns import noun, static
 from ...theories.aligned_modes import mode
 from ...theories.disjoint_pathways import effective_start
+from .item_contexts import RATE
 
 CONTEXTS, ITEMS = 3, 8
 SAMPLES = CONTEXTS * ITEMS
@@ -132,3 +134,14 @@ def one_mode_each(
     slowed = np.log1p(rate * s) / rate
     learned = mode(times, singular_value=slowed, variance=d * slowed / s, start=effective_start(units, scale)) * d / s
     return 0.5 * np.mean((y * (1 - learned)) ** 2, axis=-1)
+
+
+def raced_epochs(
+    task: Task, chosen: Mapping[str, Gating], common: int, others: int, scale: float, rate: float
+) -> dict[str, float]:
+    """Epochs until the slowest pathway of each gating has learned its strongest mode, as `race` predicts them."""
+    pathways = {name: as_pathways(gating, common, others) for name, gating in chosen.items()}
+    # Only the times of single pathways are needed, so the loss curve may end at once.
+    times = race(task, pathways, scale=scale, lr=rate, until=rate, check=False)
+    of = times.of.values
+    return {name: float(times.pathway_time[of == name].max()) / (RATE * SAMPLES) for name in pathways}
