@@ -67,7 +67,7 @@ def approach(
     """
     import xarray
 
-    predicted = solve(setup, theory)
+    predicted = solve(setup, theory, seed=seed)
     exact = labelled(predicted, observable)
     rates = [setup.rule.lr / 2**k for k in range(halvings + 1)]  # pyright: ignore[reportAttributeAccessIssue]
     runs = [simulate(setup.replace(rule=GradientDescent(rate)), [seed], observable) for rate in rates]
