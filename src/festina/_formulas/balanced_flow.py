@@ -289,3 +289,17 @@ def weights(
     """W₁ and W₂ up to a rotation of the hidden units."""
     first, last = factors(flow, states)
     return first @ flow.right.T, flow.left @ jnp.swapaxes(last, -1, -2)
+
+
+def final_representations(
+    right: Float[AnyArray, "in mode"],
+    singular_values: Float[AnyArray, " mode"],
+    left: Float[AnyArray, "out mode"],
+    lam: Number,
+) -> tuple[Float[AnyArray, "in in"], Float[AnyArray, "out out"]]:
+    """W₁ᵀW₁ and W₂W₂ᵀ after learning, V (√(λ² + 4S²) − λ)/2 Vᵀ and U (√(λ² + 4S²) + λ)/2 Uᵀ with Σ = U S Vᵀ.
+
+    They do not depend on the initial weights if all modes are learned and there are as many hidden units as modes.
+    """
+    root = (lam**2 + 4 * singular_values**2) ** 0.5
+    return (right * (root - lam) / 2) @ right.T, (left * (root + lam) / 2) @ left.T

@@ -1,16 +1,15 @@
-"""Networks from small or balanced weights end with the representations of the task; those from large random weights
-keep their own.
+"""Networks with small or balanced initial weights learn the representations of the task; large random ones do not.
 
-A network learns eight items in a tree without error from every start, and yet the representations W₁ᵀW₁ of the items
-and W₂W₂ᵀ of the features end differently. From small Gaussian weights they become those of the task, V S Vᵀ and U S Uᵀ
-(rich learning). From large Gaussian weights they stay near their initial values (lazy learning). Scale alone does not
-make a network lazy. From balanced weights, W₂ᵀW₂ − W₁W₁ᵀ = λI, the representations end exactly at
+A network learns eight items in a tree without error from any initial weights, and yet the final representations W₁ᵀW₁
+of the items and W₂W₂ᵀ of the features differ. From small Gaussian weights they become those of the task, V S Vᵀ and U S
+Uᵀ: **rich** learning. From large Gaussian weights they stay near their initial values: **lazy** learning. Size alone
+does not make a network lazy. From balanced weights, W₂ᵀW₂ − W₁W₁ᵀ = λI, the final representations are exactly
 
     W₁ᵀW₁ = V (√(λ² + 4S²) − λ)/2 Vᵀ,      W₂W₂ᵀ = U (√(λ² + 4S²) + λ)/2 Uᵀ
 
-whatever the scale. λ = 0 is rich even from large weights. A large |λ| leaves one representation as a multiple of the
+whatever the size. λ = 0 is rich even from large weights. A large |λ| leaves one representation as a multiple of the
 identity, up to (S/λ)²; this one says nothing about the task, and the other says everything. Large Gaussian weights are
-not balanced, so no exact theory covers them; their imbalance is measured.
+not balanced, so that no exact theory covers them; their imbalance is measured.
 
 The agreement of two representations is the cosine between them after multiples of the identity are taken away: 1 for
 the same structure, 0 on average for unrelated ones. The published score keeps the identity and so does not see
@@ -20,35 +19,26 @@ the wrong sign are left out: at λ = 0 they never learn all modes.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
-from jaxtyping import Float
+import xarray
 
-from .. import Setup, Trajectory, inits, nets, rules, solve, tasks
-from .._figures.style import new_figure
-from .._formulas.curves import order
-from .._foundation.checks import positive, whole
-from ._kit.representations import (
-    SIDES,
-    agreement_of,
-    draw_lams,
-    draw_learning,
-    draw_scales,
-    draw_similarity,
-    late_representations,
-    limits_of,
-    representations_of,
-    spread_of,
-)
+from .. import Setup, inits, nets, rules, solve, tasks
+from .._figures.panels import key, panels
+from .._figures.style import COLOURS, DASHES, INK, THIN, predicted
+from .._formulas.balanced_flow import final_representations
+from ._kit import representations as kit
+from ._kit.labelled import labelled, stack, table
+from ._kit.parameters import AtLeast, Count, Numbers, Positive, Positives, Seed, Several, checked
+from ._kit.representations import AXES, agreement, representations_of, right_signed, spread
 from ._kit.training import simulate
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
+    from xarray import DataArray
 
 THEME, PLACE = "regimes", 1
 REFERENCE = {
@@ -57,31 +47,42 @@ REFERENCE = {
     "saxe_slides": "slides on lazy and rich regimes",
 }
 QUICK = dict(seeds=4, lr=0.05, points=24)
-OBSERVED = ("kernel_distance", "input_representation", "output_representation", "loss", "balance_residual")
-PREDICTED = OBSERVED[:3]
+CAPTION = """
+**a** to **d** Representation of the items, W₁ᵀW₁, after learning from different initial weights, relative to its
+largest entry: similar items have similar representations. From small Gaussian weights (a) and from large ones with λ =
+0 (c) it shows the tree of the task. From large Gaussian weights (b) it is that of the initial weights, and at a large
+negative λ (d) it is a multiple of the identity. λ is the balance of the layers, W₂ᵀW₂ − W₁W₁ᵀ = λI. **e** From Gaussian
+weights: agreement of the final representations with those of the task and with the initial ones, mean over both layers
+and draws; 1 is the same structure. **f** From balanced weights: spread of the eigenvalues of the final representations,
+as standard deviation over mean; 0 is a multiple of the identity. Dots are late times of the exact solution, mean over
+draws, and lines are the closed form of the limit.
+"""
+ALT = """
+The four maps show a tree of blocks, noise, the same tree, and a plain diagonal. With the size of Gaussian weights the
+agreement with the task falls from 1 to 0 as that with the initial representation rises. In f the two curves mirror each
+other and cross at λ = 0, with all dots on the lines.
+"""
 
 
+@checked
 def run(
     *,
-    hidden: int = 14,
-    scales: Sequence[float] = (1e-4, 0.1, 0.25, 0.42, 0.6, 1.0),
-    large: float = 0.42,
-    zero_balanced: float = 0.44,
-    lams: Sequence[float] = (-20.0, -10.0, -5.0, -2.0, 0.0, 2.0, 5.0, 10.0, 20.0),
-    balanced_scale: float = 0.5,
-    until: float = 120.0,
-    lr: float = 0.02,
-    points: int = 60,
-    seeds: int = 12,
-    seed: int = 0,
+    hidden: Annotated[int, AtLeast(8)] = 14,
+    scales: Positives = (1e-4, 0.1, 0.25, 0.42, 0.6, 1.0),
+    large: Positive = 0.42,
+    zero_balanced: Positive = 0.44,
+    lams: Numbers = (-20.0, -10.0, -5.0, -2.0, 0.0, 2.0, 5.0, 10.0, 20.0),
+    balanced_scale: Positive = 0.5,
+    until: Positive = 120.0,
+    lr: Positive = 0.02,
+    points: Several = 60,
+    seeds: Count = 12,
+    seed: Seed = 0,
 ) -> Result:
-    """`scales` and `large`: standard deviations of Gaussian weights; `zero_balanced`, `balanced_scale`: of balanced
-    ones.
+    """`scales`, `large`: standard deviations of Gaussian weights; `zero_balanced`, `balanced_scale`: of balanced ones.
 
-    `lams` are the balances of square networks, whose representations are compared with the closed form of the end.
+    `lams` are the balances of square networks, whose late representations are compared with the closed form.
     """
-    hidden, points, seeds = whole(hidden, "hidden", least=8), whole(points, "points", least=2), whole(seeds, "seeds")
-    lr, until = positive(lr, "lr"), positive(until, "until")
     task = tasks.contrasts()
     modes = task.modes()
     times = np.concatenate([[0.0], np.unique(np.round(np.geomspace(4 * lr, until, points) / lr)) * lr])
@@ -90,147 +91,135 @@ def run(
         "large Gaussian": inits.SmallRandom(large),
         "large, λ = 0": inits.ZeroBalanced(zero_balanced),
     }
-    setups = {
-        label: Setup(task, nets.DeepLinear(hidden), init, rules.GradientDescent(lr), times=times)
-        for label, init in starts.items()
-    }
+    descent = rules.GradientDescent(lr)
+    setups = {name: Setup(task, nets.DeepLinear(hidden), init, descent, times=times) for name, init in starts.items()}
     balanced = setups["large, λ = 0"]
-    draws = _right_signed(balanced, seed, seeds)
-    runs = [simulate(setup, draws, OBSERVED) for setup in setups.values()]
-    sweep = [simulate(balanced.replace(init=inits.SmallRandom(scale)), draws, OBSERVED) for scale in scales]
-    theory = solve(balanced, "BalancedRiccati", observe=PREDICTED, seed=draws[0])
-    import xarray
+    draws = right_signed(balanced, seed, seeds)
+    runs = {name: simulate(setup, draws, kit.OBSERVED) for name, setup in setups.items()}
+    of_runs = stack({name: representations_of(trained) for name, trained in runs.items()}, "start")
+    ends = {}
+    for scale in scales:
+        of_scale = representations_of(simulate(balanced.replace(init=inits.SmallRandom(scale)), draws, kit.OBSERVED))
+        ends[scale] = of_scale.isel(time=[0, -1]).drop_vars("time").rename(time="moment")
+    of_scales = stack(ends, "scale")
+    theory = solve(balanced, "BalancedRiccati", observe=kit.OBSERVED[:3], seed=draws[0])
+    late = table(kit.late_representations(task, lams, balanced_scale, seed, seeds), "lam", "draw", *AXES)
+    fine = np.linspace(min(lams), max(lams), 201)
 
-    square = ("row", "column")
+    def limits(balances: Iterable[float]) -> DataArray:
+        vectors = modes.right, modes.targets(), modes.left
+        return table([np.stack(final_representations(*vectors, lam)) for lam in balances], "lam", *AXES)
+
+    of_task = limits([0.0])[0]
     data = xarray.Dataset(
         {
-            "representation": (
-                ("start", "seed", "time", "side", *square),
-                np.stack([representations_of(run) for run in runs]),
-            ),
-            "kernel_distance": (("start", "seed", "time"), np.stack([run["kernel_distance"] for run in runs])),
-            "loss": (("start", "seed", "time"), np.stack([run["loss"] for run in runs])),
-            "imbalance": (("start", "seed"), np.stack([_imbalance(run) for run in runs])),
-            "predicted_representation": (("time", "side", *square), representations_of(theory)),
-            "predicted_kernel_distance": ("time", theory["kernel_distance"]),
-            "scale_representation": (
-                ("scale", "seed", "moment", "side", *square),
-                np.stack([representations_of(run)[:, [0, -1]] for run in sweep]),
-            ),
-            "late_representation": (
-                ("lam", "seed", "side", *square),
-                late_representations(task, lams, balanced_scale, seed, seeds),
-            ),
-            "task_vector": (("side", "row", "mode"), np.stack([modes.right, modes.left])),
-            "target": ("mode", modes.targets()),
-            "order_in_lr": ("halving", _orders(balanced, draws, theory, runs[2])),
+            "representation": of_runs.isel(time=[0, -1]).rename(time="moment").drop_vars("moment"),
+            "kernel_distance": stack({n: labelled(t, "kernel_distance")[:, -1] for n, t in runs.items()}, "start"),
+            "loss": stack({name: labelled(trained, "loss")[:, -1] for name, trained in runs.items()}, "start"),
+            "imbalance": stack({name: kit.imbalance(trained) for name, trained in runs.items()}, "start"),
+            "task_representation": of_task,
+            "with_task": agreement(of_scales.isel(moment=1), of_task).mean(["seed", "side"]),
+            "with_start": agreement(of_scales.isel(moment=1), of_scales.isel(moment=0)).mean(["seed", "side"]),
+            "late_representation": late,
+            "late_gap": abs(late - limits(lams)).max(["row", "column"]) / abs(limits(lams)).max(["row", "column"]),
+            "late_spread": spread(late).mean("draw"),
+            "predicted_spread": spread(limits(fine)).rename(lam="fine_lam"),
+            "task_squared": table((modes.right * modes.targets() ** 2) @ modes.right.T, "row", "column"),
+            "target": table(modes.targets(), "mode"),
+            "order_in_lr": table(kit.orders(balanced, draws, theory, runs["large, λ = 0"]), "halving"),
         },
-        coords={
-            "start": list(starts),
-            "time": times,
-            "side": list(SIDES),
-            "scale": list(scales),
-            "lam": list(lams),
-            "item": list(task.items or ()),
-            "seed": draws,
-        },
-        attrs={"large": large, "hidden": hidden},
+        coords={"lam": list(lams), "fine_lam": fine, "row": list(task.items or ())},
+        attrs={"large": large},
     )
     return Result(data, setups, {"large, λ = 0": theory})
 
 
-def _right_signed(setup: Setup, first: int, count: int) -> list[int]:
-    """The first seeds from `first` on whose map has a determinant of the sign of the target's."""
-    wanted = np.linalg.slogdet(setup.task.target())[0]
-
-    def fits(seed: int) -> bool:
-        lower, upper = setup.weights(seed)
-        return np.linalg.slogdet(upper @ lower)[0] == wanted
-
-    return list(itertools.islice(filter(fits, itertools.count(first)), count))
-
-
-def _imbalance(run: Trajectory) -> Float[np.ndarray, " seed"]:
-    """The part of W₂ᵀW₂ − W₁W₁ᵀ that is not λI at the start, relative to the layers as in BalancedRiccati."""
-    sizes = np.linalg.norm(representations_of(run)[:, 0], 2, axis=(-2, -1)).sum(axis=-1)
-    return run["balance_residual"][:, 0, 0] / sizes
-
-
-def _orders(setup: Setup, seeds: list[int], theory: Trajectory, coarse: Trajectory) -> Float[np.ndarray, " halving"]:
-    """Orders in lr at which the representations of gradient descent tend to the theory."""
-    rates = [setup.rule.lr / 2, setup.rule.lr / 4]
-    runs = [coarse, *(simulate(setup.replace(rule=rules.GradientDescent(lr)), seeds, OBSERVED) for lr in rates)]
-    errors = np.array([np.abs(representations_of(run)[0] - representations_of(theory)).max() for run in runs])
-    return order(errors)
-
-
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    task, targets = limits_of(data, 0.0), data.target.values
-    small, large, zero = (data.representation.isel(start=k).values for k in range(3))
-    lazier = (agreement_of(large[:, -1], large[:, 0]) - agreement_of(large[:, -1], task)).mean(axis=0)
-    late = data.late_representation.sortby("lam")
-    ends = np.stack([limits_of(data, lam) for lam in late.lam.values])[:, None]
-    spread = spread_of(late.isel(side=1).values).mean(axis=1)
-    power = np.log(spread[-2] / spread[-1]) / np.log(late.lam.values[-1] / late.lam.values[-2])
-    right = data.task_vector.values[0]
-    moved = data.kernel_distance.isel(time=-1).mean("seed").values
+    first, last = data.representation.isel(moment=0), data.representation.isel(moment=1)
+    of_task = agreement(last, data.task_representation)
+    lazier = (agreement(last, first) - of_task).sel(start="large Gaussian").mean("seed")
+    zero = abs(last.sel(start="large, λ = 0") - data.task_representation).max() / data.target.max()
+    steep = data.sortby("lam").isel(lam=[-2, -1])
+    narrow, lams = steep.late_spread.isel(side=1).values, steep.lam.values
+    items = steep.late_representation.isel(lam=-1, side=0)
+    moved = data.kernel_distance.mean("seed")
     return [
-        ours(
-            "The networks learn the task from every start: largest final loss",
-            at_most(float(data.loss.isel(time=-1).max()), 1e-6),
+        paper(
+            "Rich: lowest final agreement with the task's representations, small Gaussian weights",
+            at_least(of_task.sel(start="small Gaussian").min(), 0.99),
+            headline=True,
+            panel="a",
         ),
         paper(
-            "Rich: networks from small Gaussian weights end with the task's representations: lowest agreement",
-            at_least(agreement_of(small[:, -1], task).min(), 0.99),
-        ),
-        paper(
-            f"Lazy: representations from Gaussian weights of sd {data.attrs['large']:g} end nearer to their start than "
-            "to the task: agreement with the start minus that with the task, mean over draws, lower of the two layers",
+            f"Lazy: final agreement with the initial minus that with the task's, Gaussian weights of sd "
+            f"{data.attrs['large']:g}, mean over draws, smaller of the two layers",
             at_least(lazier.min(), 0.1),
+            headline=True,
+            panel="b",
         ),
         paper(
-            "The tangent kernel moves more from small Gaussian weights than from large ones: ratio of distances",
+            "Large weights with λ = 0 are rich: largest gap of training from V S Vᵀ and U S Uᵀ / largest S",
+            at_most(zero, 0.01),
+            panel="c",
+        ),
+        paper(
+            "Tangent kernel: mean final distance from small Gaussian weights over that from large ones",
             at_least(moved[0] / moved[1], 2.0),
         ),
-        paper(
-            "Large weights with λ = 0 end rich: largest gap of training from V S Vᵀ and U S Uᵀ / largest S",
-            at_most(np.abs(zero[:, -1] - task).max() / targets.max(), 0.01),
+        ours("Largest final loss over all initial weights: the task is learned", at_most(data.loss.max(), 1e-6)),
+        ours(
+            "Balanced weights: largest relative gap of late representations to the closed form, every λ and draw",
+            at_most(data.late_gap.max(), 1e-10),
+            panel="f",
         ),
         ours(
-            "Balanced weights end at the closed form for every λ and every draw: largest relative gap",
-            at_most((np.abs(late.values - ends) / np.abs(ends).max(axis=(-2, -1), keepdims=True)).max(), 1e-10),
-        ),
-        ours(
-            "Gradient descent tends to the theory as lr → 0, large weights with λ = 0: order of the gap in lr",
-            between(float(data.order_in_lr[-1]), 0.9, 1.1),
+            "Gap of representations between descent and theory, large weights with λ = 0: order in the learning rate",
+            between(data.order_in_lr[-1], 0.9, 1.1),
         ),
         paper(
-            "Large λ makes W₂W₂ᵀ a multiple of the identity: the spread of its eigenvalues falls as λ^(−p); "
-            "p between the two largest λ",
-            between(power, 1.8, 2.0),
+            "Large λ makes W₂W₂ᵀ a multiple of the identity: p in its spread of eigenvalues ∝ λ^(−p), two largest λ",
+            between(np.log(narrow[0] / narrow[1]) / np.log(lams[1] / lams[0]), 1.8, 2.0),
+            panel="f",
         ),
         paper(
-            "… while W₁ᵀW₁ becomes that of the task, V S² Vᵀ: lowest agreement at the largest λ",
-            at_least(agreement_of(late.isel(lam=-1, side=0).values, (right * targets**2) @ right.T).min(), 0.99),
+            "Large λ gives W₁ᵀW₁ the structure of the task, V S² Vᵀ: lowest agreement at the largest λ",
+            at_least(agreement(items, data.task_squared).min(), 0.99),
         ),
         ours(
-            "Large Gaussian weights are not balanced, so the exact theory refuses them: "
-            "smallest imbalance (1e-6 is allowed)",
-            at_least(float(data.imbalance.isel(start=1).min()), 0.1),
+            "Large Gaussian weights are not balanced: smallest imbalance, of which exact theory allows 1e-6",
+            at_least(data.imbalance.sel(start="large Gaussian").min(), 0.1),
         ),
     ]
 
 
 def figure(result: Result) -> Figure:
+    from matplotlib.lines import Line2D
+
     data = result.data
-    sheet, axes = new_figure(2, 4, width=3.3, height=3.0)
-    ends = {start: data.representation.sel(start=start).isel(seed=0, time=-1) for start in data.start.values}
-    ends[f"λ = {float(data.lam[0]):g}".replace("-", "−")] = data.late_representation.isel(lam=0, seed=0)
-    for panel, (title, end) in zip(axes[0], ends.items(), strict=True):
-        draw_similarity(panel, data, end.sel(side="input"), title)
-    agreement, kernel, scales, lams = axes[1]
-    draw_learning(agreement, kernel, data)
-    draw_scales(scales, data)
-    draw_lams(lams, data)
+    sheet, at = panels("abc;def", row=2.9)
+    last = data.representation.isel(moment=1, seed=0, side=0)
+    lowest = data.late_representation.isel(draw=0, side=0).sel(lam=data.lam.min())
+    maps = {
+        "Small Gaussian weights": last.sel(start="small Gaussian"),
+        "Large Gaussian weights": last.sel(start="large Gaussian"),
+        "Large weights, λ = 0": last.sel(start="large, λ = 0"),
+        f"Balanced, λ = {float(lowest.lam):g}".replace("-", "−"): lowest,
+    }
+    for letter, (title, matrix) in zip("abcd", maps.items(), strict=True):
+        at[letter].imshow(matrix / abs(matrix).max(), cmap="PuOr", vmin=-1, vmax=1)
+        at[letter].set_xticks([])
+        at[letter].set_yticks(range(matrix.sizes["row"]), list(data.row.values) if letter in "ad" else [], size=8)
+        at[letter].set_title(title)
+    sheet.colorbar(at["c"].images[0], ax=at["c"], label="entry / largest entry", shrink=0.85)
+    for name, colour in (("with_task", COLOURS[0]), ("with_start", COLOURS[1])):
+        at["e"].plot(data.scale, data[name], "o-", color=colour, ms=5, lw=1.5)
+    at["e"].set(title="Size of Gaussian weights", xscale="log", xlabel="standard deviation", ylabel="agreement")
+    for side, colour in enumerate(COLOURS[2:4]):
+        at["f"].plot(data.lam, data.late_spread[:, side], "o", color=colour, ms=5)
+        predicted(at["f"], data.fine_lam, data.predicted_spread.isel(side=side), colour=colour)
+    at["f"].set(title="Balance of the layers", xlabel="balance λ", ylabel="spread of eigenvalues")
+    agreements = {"with the task (e)": COLOURS[0], "with the initial one (e)": COLOURS[1]}
+    layers = {"W₁ᵀW₁ (f)": COLOURS[2], "W₂W₂ᵀ (f)": COLOURS[3]}
+    key(sheet, agreements | layers, kinds=(), marks=[Line2D([], [], color=INK, lw=THIN, ls=DASHES, label="theory (f)")])
     return sheet

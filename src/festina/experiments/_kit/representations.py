@@ -1,31 +1,41 @@
-"""Representations of items and features: agreement, the end of balanced learning in closed form, and panels."""
+"""Representations of items and features, W₁ᵀW₁ and W₂W₂ᵀ: their structure, and late ones of λ-balanced networks."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray
 from jaxtyping import Float
+from xarray import DataArray
 
-from ... import Task, Trajectory, inits, nets
-from ..._figures.style import COLOURS, TIME, legend_of_kinds, predicted, trained
+from ... import Setup, Task, Trajectory, inits, nets, rules
 from ..._formulas import balanced_flow
+from ..._formulas.curves import order
 from ..._foundation.arrays import Number
 from ..._foundation.precision import in_double
+from .labelled import labelled, table
+from .training import simulate
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from xarray import DataArray, Dataset
-
+OBSERVED = ("kernel_distance", "input_representation", "output_representation", "loss", "balance_residual")
 SIDES = ("input", "output")
+AXES = ("side", "row", "column")
 LATE = 400.0  # a time at which the flow has ended for every λ, up to rounding
 
 
-def representations_of(trajectory: Trajectory) -> Float[np.ndarray, "*axes side row column"]:
-    return np.stack([trajectory[f"{side}_representation"] for side in SIDES], axis=-3)
+def representations_of(trajectory: Trajectory) -> DataArray:
+    """Both representations on one axis, `side`."""
+    names = {"input": "input", "output": "feature"}
+    sides = [
+        labelled(trajectory, f"{side}_representation")
+        .rename({names[side]: "row", f"{names[side]}_": "column"})
+        .drop_vars(["row", "column"], errors="ignore")
+        for side in SIDES
+    ]
+    return xarray.concat(sides, xarray.DataArray(list(SIDES), dims="side", name="side"))
 
 
 def late_representations(
@@ -49,71 +59,47 @@ def late_representations(
     return in_double(family)(np.array(lams), np.arange(seed, seed + seeds))
 
 
-def agreement_of(one: np.ndarray | DataArray, other: np.ndarray | DataArray) -> np.ndarray:
-    """Cosine between symmetric matrices after multiples of the identity are taken away; leading axes are kept."""
-    one, other = (
-        m - np.trace(m, axis1=-2, axis2=-1)[..., None, None] * np.eye(m.shape[-1]) / m.shape[-1] for m in (one, other)
-    )
-    sizes = np.linalg.norm(one, axis=(-2, -1)) * np.linalg.norm(other, axis=(-2, -1))
-    return np.sum(one * other, axis=(-2, -1)) / sizes
+def agreement(one: DataArray, other: DataArray) -> DataArray:
+    """Cosine between symmetric matrices after multiples of the identity are taken away."""
+    one, other = _without_identity(one), _without_identity(other)
+    sizes = [(matrix**2).sum(["row", "column"]) ** 0.5 for matrix in (one, other)]
+    return (one * other).sum(["row", "column"]) / (sizes[0] * sizes[1])
 
 
-def limits_of(data: Dataset, lam: float) -> Float[np.ndarray, "side row column"]:
-    """The closed form of the representations at the end."""
-    root = np.hypot(lam, 2 * data.target.values)
-    sides = zip(data.task_vector.values, (-1, 1), strict=True)
-    return np.stack([(vectors * (root + sign * lam) / 2) @ vectors.T for vectors, sign in sides])
+def _without_identity(matrix: DataArray) -> DataArray:
+    identity = xarray.DataArray(np.eye(matrix.sizes["row"]), dims=("row", "column"))
+    return matrix - (matrix * identity).sum(["row", "column"]) * identity / matrix.sizes["row"]
 
 
-def spread_of(representation: np.ndarray) -> np.ndarray:
+def spread(representation: DataArray) -> DataArray:
     """Standard deviation of the eigenvalues over their mean: 0 for a multiple of the identity."""
-    values = np.linalg.eigvalsh(representation)
-    return values.std(axis=-1) / values.mean(axis=-1)
+    values = xarray.apply_ufunc(
+        np.linalg.eigvalsh, representation, input_core_dims=[["row", "column"]], output_core_dims=[["eigenvalue"]]
+    )
+    return values.std("eigenvalue") / values.mean("eigenvalue")
 
 
-def draw_similarity(panel: Axes, data: Dataset, matrix: DataArray, title: str) -> None:
-    reach = float(np.abs(matrix).max())
-    panel.imshow(matrix, cmap="PuOr", vmin=-reach, vmax=reach)
-    panel.set_xticks([])
-    panel.set_yticks(range(data.sizes["item"]), list(data.item.values), fontsize=7)
-    panel.set_title(f"W₁ᵀW₁ at the end:\n{title}", fontsize=9.5)
+def right_signed(setup: Setup, first: int, count: int) -> list[int]:
+    """The first seeds from `first` on whose map has a determinant of the sign of the target's."""
+    wanted = np.linalg.slogdet(setup.task.target())[0]
+
+    def fits(seed: int) -> bool:
+        lower, upper = setup.weights(seed)
+        return np.linalg.slogdet(upper @ lower)[0] == wanted
+
+    return list(itertools.islice(filter(fits, itertools.count(first)), count))
 
 
-def draw_learning(agreement: Axes, kernel: Axes, data: Dataset) -> None:
-    task = limits_of(data, 0.0)
-    for number, start in enumerate(data.start.values):
-        colour, runs = COLOURS[number], data.sel(start=start)
-        trained(agreement, data.time, agreement_of(runs.representation.values, task).mean(axis=-1), colour=colour)
-        trained(kernel, data.time, runs.kernel_distance, colour=colour)
-        kernel.plot([], [], color=colour, lw=3, label=start)
-    colour = COLOURS[data.sizes["start"] - 1]
-    predicted(agreement, data.time, agreement_of(data.predicted_representation, task).mean(axis=-1), colour=colour)
-    predicted(kernel, data.time, data.predicted_kernel_distance, colour=colour)
-    for panel in (agreement, kernel):
-        panel.set_xscale("symlog", linthresh=1.0)
-        panel.set(xlabel=TIME, xlim=(0, float(data.time[-1])))
-    agreement.set(ylabel="agreement with the task", title="structure, mean of both layers")
-    legend_of_kinds(agreement, loc="lower right")
-    kernel.set(ylabel="kernel distance", title="movement of the tangent kernel")
-    kernel.legend(loc="upper left", fontsize=8)
+def imbalance(run: Trajectory) -> DataArray:
+    """The part of W₂ᵀW₂ − W₁W₁ᵀ that is not λI at first, relative to the layers as in BalancedRiccati."""
+    first = representations_of(run).isel(time=0).transpose("seed", ...)
+    sizes = np.linalg.norm(first.values, 2, axis=(-2, -1)).sum(axis=-1)
+    return table(run["balance_residual"][:, 0, 0] / sizes, "seed")
 
 
-def draw_scales(panel: Axes, data: Dataset) -> None:
-    first, last = data.scale_representation.values[:, :, 0], data.scale_representation.values[:, :, 1]
-    others = {"with the task": limits_of(data, 0.0), "with the start": first}
-    for number, (label, other) in enumerate(others.items()):
-        mean = agreement_of(last, other).mean(axis=(1, 2))
-        panel.plot(data.scale, mean, "o-", color=COLOURS[number], ms=4, label=label)
-    panel.set(xscale="log", xlabel="sd of Gaussian weights", ylabel="agreement at the end", title="from rich to lazy")
-    panel.legend(loc="center left")
-
-
-def draw_lams(panel: Axes, data: Dataset) -> None:
-    fine = np.linspace(float(data.lam.min()), float(data.lam.max()), 201)
-    limits = np.stack([limits_of(data, lam) for lam in fine])
-    for number, label in enumerate(("W₁ᵀW₁", "W₂W₂ᵀ")):
-        late = spread_of(data.late_representation.isel(side=number).values).mean(axis=1)
-        panel.plot(data.lam, late, "o", color=COLOURS[number], ms=5, label=label)
-        predicted(panel, fine, spread_of(limits[:, number]), colour=COLOURS[number])
-    panel.set(xlabel="balance λ", ylabel="sd of eigenvalues / mean", title="λ decides which layer learns (8-8-8)")
-    panel.legend(loc="center left")
+def orders(setup: Setup, seeds: list[int], theory: Trajectory, coarse: Trajectory) -> Float[np.ndarray, " halving"]:
+    """Orders in lr at which the representations of gradient descent tend to the theory."""
+    rates = [setup.rule.lr / 2, setup.rule.lr / 4]
+    runs = [coarse, *(simulate(setup.replace(rule=rules.GradientDescent(lr)), seeds, OBSERVED) for lr in rates)]
+    exact = representations_of(theory)
+    return order(np.array([float(abs(representations_of(run).isel(seed=0) - exact).max()) for run in runs]))
