@@ -121,6 +121,15 @@ def escape_time(singular_value: float, start: Float[np.ndarray, "*grid"], depth:
     return start ** (2 / depth - 1) / ((depth - 2) * singular_value)
 
 
+def approach_exponents(singular_values: Float[np.ndarray, " mode"]) -> Float[np.ndarray, " saddle"]:
+    """The power of the initial strength a with which two layers come near the saddle of modes 1 … k, one for each k.
+
+    It is (s_k − s_{k+1})/(s_k + s_{k+1}): mode k tends to its target as a⁻¹ e^(−2 s_k t) while mode k + 1 leaves zero
+    as a e^(2 s_{k+1} t), and the distance is smallest where both are equal [derived].
+    """
+    return (singular_values[:-1] - singular_values[1:]) / (singular_values[:-1] + singular_values[1:])
+
+
 def field(
     a: ArrayLike, singular_value: ArrayLike, variance: ArrayLike, depth: int | float
 ) -> Float[AnyArray, "*shape"]:

@@ -9,23 +9,27 @@ turn and no other saddle. Its plateaus are the losses of these, and it comes as 
     distance ~ a^((s_k − s_{k+1})/(s_k + s_{k+1})),
 
 measured over fourteen decades of a on exact solutions, from aligned and from random balanced weights. A random balanced
-start is flipped so that its determinant has the sign of the target's; otherwise it never learns the last mode. A
-shallow network has one critical point, its minimum: its gradient falls all the time, and it passes near none.
+initialisation is flipped so that its determinant has the sign of the target's; otherwise it never learns the last mode.
+A shallow network has one critical point, its minimum: its gradient falls all the time, and it passes near no saddle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
 from .. import BadInput, Setup, inits, nets, rules, saddles, tasks
-from .._figures.style import COLOURS, TIME, new_figure, predicted, trained
-from .._foundation.checks import positive, real_array, whole
+from .._figures.overlay import overlay
+from .._figures.panels import border, key, panels
+from .._figures.style import COLOURS, FAINT_GREY, INK, LIGHT_GREY, NOTE_SIZE, predicted
+from .._formulas.mode_at_depth import approach_exponents
+from .._foundation.checks import whole
 from ..theories.aligned_modes import mode
-from ._kit.saddle_approach import aligned_maps, along_modes, closest_of_random, counted_indices, waits
-from ._kit.training import simulate
+from ._kit.labelled import largest, stack, table
+from ._kit.loss_curvature import curvatures
+from ._kit.parameters import POSITIVE, Count, Each, Positive, Positives, Seed, Several, checked
+from ._kit.saddle_approach import aligned_maps, along_modes, closest_of_random, observed, power_of, waits
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
@@ -36,81 +40,79 @@ if TYPE_CHECKING:
 THEME, PLACE = "saddles", 1
 REFERENCE = {"saxe_slides": "“Depth introduces a hierarchy of saddles”", "baldi1989": "fact 4"}
 QUICK = dict(starts=(1e-2, 1e-4, 1e-8), lr=0.01, points=200, fine_points=2000, seeds=2)
-SMALL = 1e-8  # exponents are read off at starts up to this one
-OBSERVED = ("loss", "map", "gradient_norm")
+SMALL = 1e-8  # exponents are measured at initial strengths up to this one
+FLAT = 1e-9  # directions of less curvature lie along the manifold of weights with one function
+CAPTION = """
+**a** Loss while aligned networks with one hidden layer learn three modes from initial strengths a, and of a network
+without hidden layer. Grey lines are the losses of saddles, with the set of modes that is learned there. **b** Distance
+of the network's map to that of every saddle, from the smallest a. **c** Closest approach to the two saddles on the way,
+against a: exact solutions from aligned and from random balanced weights, and training (crosses); dashed lines have the
+predicted exponent, and pass through the leftmost point. **d** Index (number of directions in which the loss falls) and
+loss of every critical point; the line joins those that are visited. In b, c and d a colour is a saddle; saddles that
+are not visited are grey.
+"""
+ALT = """
+The smaller the initial strength, the longer the loss waits on two plateaus, at the losses of saddles {1} and {1, 2}.
+The network comes near {}, {1}, {1, 2} and {1, 2, 3} in turn and to no other; closest approaches fall along straight
+lines in the logarithmic plot.
+"""
+OF_SADDLES, OF_STARTS = COLOURS[:4], (*COLOURS[4:7], INK)
 
 
+@checked
 def run(
     *,
-    singular_values: Sequence[float] = (3.0, 2.0, 1.0),
-    hidden: int = 3,
-    starts: Sequence[float] = (1e-2, 1e-4, 1e-6, 1e-8),
-    smallest: float = 1e-16,
-    until: float = 18.0,
-    lr: float = 0.005,
-    points: int = 600,
-    fine_points: int = 6000,
-    seeds: int = 8,
-    seed: int = 0,
+    singular_values: Annotated[tuple[float, ...], Each(POSITIVE, least=2)] = (3.0, 2.0, 1.0),
+    hidden: Count = 3,
+    starts: Positives = (1e-2, 1e-4, 1e-6, 1e-8),
+    smallest: Positive = 1e-16,
+    until: Positive = 18.0,
+    lr: Positive = 0.005,
+    points: Several = 600,
+    fine_points: Several = 6000,
+    seeds: Count = 8,
+    seed: Seed = 0,
 ) -> Result:
     """Networks are trained from `starts`; exact solutions from every power of ten down to `smallest`.
 
     `fine_points` are the times at which exact solutions are compared with the saddles.
     """
-    values = real_array(singular_values, "singular_values", ndim=1)
-    if len(values) < 2 or np.any(np.diff(values) >= 0) or values[-1] <= 0:
-        raise BadInput(f"singular_values = {tuple(values)}", "two or more, falling and positive", "sort them")
-    hidden = whole(hidden, "hidden", least=len(values))
-    fine_points, smallest, seeds = (
-        whole(fine_points, "fine_points", least=2),
-        positive(smallest, "smallest"),
-        whole(seeds, "seeds"),
-    )
-    falling = sorted((positive(start, "starts") for start in starts), reverse=True)
+    values, starts = np.array(singular_values), tuple(sorted(starts, reverse=True))
+    if np.any(np.diff(values) >= 0):
+        raise BadInput(f"singular_values = {singular_values}", "falling numbers", "sort them")
+    whole(hidden, "hidden", least=len(values))
     if smallest > SMALL / 100:
         raise BadInput(f"smallest = {smallest:g}", f"at most {SMALL / 100:g}, for an exponent", "lower it")
     task = tasks.from_moments(np.diag(values), np.eye(len(values)), np.diag(values**2))
-    table, net, rule = saddles(task, hidden), nets.DeepLinear(hidden), rules.GradientDescent(lr)
-    aligned = Setup(task, net, along_modes(falling[-1], values, hidden), rule, until=until, points=points)
-    times = aligned.times
-    all_seeds = list(range(seed, seed + seeds))  # aligned starts are all alike, but one shape is compiled once
-    runs = [
-        simulate(aligned.replace(init=along_modes(start, values, hidden)), all_seeds, OBSERVED) for start in falling
-    ]
-    deviation = np.sqrt(2 * falling[-1] / hidden)  # weights of this deviation act like the smallest start
-    random = aligned.replace(init=inits.SmallRandom(deviation))
-    random_run = simulate(random, all_seeds, OBSERVED)
+    found, net, rule = saddles(task, hidden), nets.DeepLinear(hidden), rules.GradientDescent(lr)
+    aligned = Setup(task, net, along_modes(starts[-1], values, hidden), rule, until=until, points=points)
+    all_seeds = range(seed, seed + seeds)  # aligned networks are all alike, but one shape is compiled once
+    # Weights of this standard deviation act like the smallest initial strength.
+    random = aligned.replace(init=inits.SmallRandom(np.sqrt(2 * starts[-1] / hidden)))
     shallow = aligned.replace(net=nets.DeepLinear(()), init=inits.Given([np.zeros_like(task.cov_x)]))
-    shallow_run = simulate(shallow, [seed], OBSERVED)
-    decades = 10.0 ** -np.arange(2, np.floor(-np.log10(smallest)) + 1)
-    fine_times = np.linspace(0, 1.2 * np.log(values[-1] / decades[-1]) / values[-1], fine_points)
-    closest = [table.distance(aligned_maps(values, start, fine_times)).min(axis=0) for start in decades]
-    stated = [table.distance(aligned_maps(values, start, times)) for start in falling]
-    stated_strengths = mode(times, singular_value=values, start=falling[-1])
-    import xarray
 
-    data = xarray.Dataset(
-        {
-            "saddle_loss": ("saddle", table.losses),
-            "saddle_index": ("saddle", table.indices),
-            "counted_index": ("saddle", counted_indices(task, table)),
-            "member": (("saddle", "mode"), table.members.astype(int)),
-            "nested": ("stage", table.nested()),
-            "loss": (("start", "time"), np.stack([run["loss"][0] for run in runs])),
-            "gradient_norm": (("start", "time"), np.stack([run["gradient_norm"][0] for run in runs])),
-            "distance": (("start", "time", "saddle"), np.stack([table.distance(run["map"][0]) for run in runs])),
-            "stated_distance": (("start", "time", "saddle"), np.stack(stated)),
-            "stated_loss": ("time", 0.5 * np.sum((stated_strengths - values) ** 2, axis=1)),
-            "random_loss": (("seed", "time"), random_run["loss"]),
-            "random_distance": (("seed", "time", "saddle"), table.distance(random_run["map"])),
-            "shallow_loss": ("time", shallow_run["loss"][0]),
-            "shallow_gradient_norm": ("time", shallow_run["gradient_norm"][0]),
-            "shallow_distance": (("time", "saddle"), table.distance(shallow_run["map"][0])),
-            "closest": (("decade", "saddle"), np.stack(closest)),
-            "closest_random": (("decade", "saddle"), closest_of_random(task, table, decades, fine_times, seed)),
-            "singular_value": ("mode", values),
-        },
-        coords={"start": falling, "time": times, "decade": decades, "seed": all_seeds},
+    setups = {a: aligned.replace(init=along_modes(a, values, hidden)) for a in starts}
+    runs = {a: observed(found, setup, all_seeds).isel(seed=0) for a, setup in setups.items()}
+    of_random, of_shallow = observed(found, random, all_seeds), observed(found, shallow, [seed])
+    decades = 10.0 ** -np.arange(2, np.floor(-np.log10(smallest)) + 1)
+    times = np.linspace(0, 1.2 * np.log(values[-1] / decades[-1]) / values[-1], fine_points)
+    closest = {a: table(found.distance(aligned_maps(values, a, times)).min(axis=0), "saddle") for a in decades}
+    stated = {a: table(found.distance(aligned_maps(values, a, aligned.times)), "time", "saddle") for a in starts}
+    strengths = mode(aligned.times, singular_value=values, start=starts[-1])
+    negative = curvatures(task, [found.weights(k) for k in range(len(found))]) < -FLAT
+    data = stack(runs, "start").assign({f"shallow_{name}": array[0] for name, array in of_shallow.items()})
+    data = data.assign(
+        saddle_loss=("saddle", found.losses),
+        saddle_index=("saddle", found.indices),
+        counted_index=("saddle", negative.sum(axis=1)),
+        subset=("saddle", ["{" + ", ".join(str(k + 1) for k in subset) + "}" for subset in found.subsets]),
+        nested=("stage", found.nested()),
+        stated_distance=stack(stated, "start"),
+        stated_loss=("time", 0.5 * np.sum((strengths - values) ** 2, axis=1)),
+        random_distance=of_random.distance,
+        closest=stack(closest, "decade"),
+        closest_random=(("decade", "saddle"), closest_of_random(task, found, decades, times, seed)),
+        singular_value=("mode", values),
     )
     return Result(data, {"aligned": aligned, "small random": random, "shallow": shallow})
 
@@ -125,173 +127,105 @@ def _passed(data: Dataset) -> np.ndarray:
     return data.nested.values[1:-1]
 
 
-def _exponents(data: Dataset, name: str) -> np.ndarray:
-    """Slope of log closest approach in log start, for each saddle on the way."""
-    small = data.where(data.decade <= SMALL * (1 + 1e-9), drop=True)
-    return np.polyfit(np.log(small.decade), np.log(small[name].values[:, _passed(data)]), 1)[0]
-
-
-def _stated_exponents(data: Dataset) -> np.ndarray:
-    """(s_k − s_{k+1})/(s_k + s_{k+1})."""
-    values = data.singular_value.values
-    return (values[:-1] - values[1:]) / (values[:-1] + values[1:])
-
-
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    nested, others, passed = data.nested.values, _others(data), _passed(data)
-    levels = data.saddle_loss.values[passed]
+    nested, passed, unit = data.nested.values, _passed(data), data.singular_value.min()
     smallest = data.isel(start=-1)
-    waiting = waits(smallest.gradient_norm.values)
-    plateaus = smallest.loss.values[waiting]
+    waiting, waiting_shallow = (waits(norms.values) for norms in (smallest.gradient_norm, data.shallow_gradient_norm))
+    plateaus, levels = smallest.loss.values[waiting], data.saddle_loss.values[passed]
     # The gap is finite only if there are as many plateaus as saddles on the way.
     gap = np.abs(plateaus - levels).max() / data.saddle_loss.max() if len(waiting) == len(passed) else np.inf
-    approach, stated = (
-        smallest[name].isel(saddle=passed).min("time").values for name in ("distance", "stated_distance")
-    )
-    expected = _stated_exponents(data)
-    off = {name: np.abs(_exponents(data, name) / expected - 1).max() for name in ("closest", "closest_random")}
+    approach, stated = (array[:, passed].min("time") for array in (smallest.distance, smallest.stated_distance))
+    others = min(array.isel(saddle=_others(data)).min() for array in (data.distance, data.random_distance))
+    random = data.random_distance.isel(saddle=nested).min("time").max()
+    shallow = data.shallow_distance.isel(saddle=passed).min()
+    off, index = largest(approach / stated - 1), largest(data.saddle_index - data.counted_index)
+    fall = -np.diff(data.counted_index.values[nested]).max()
+    exponents = approach_exponents(data.singular_value.values)
+    powers = [power_of(array[:, passed], "decade", most=SMALL) for array in (data.closest, data.closest_random)]
+    aligned, balanced = (largest(power / exponents - 1) for power in powers)
     return [
-        ours(
-            "The formula for the index of a saddle counts the negative eigenvalues of its Hessian: largest gap",
-            at_most(np.abs(data.saddle_index - data.counted_index).max(), 0),
-        ),
         paper(
-            "Depth introduces a hierarchy of saddles: smallest fall of the index from one nested saddle to the next",
-            at_least(-np.diff(data.counted_index.values[nested]).max(), 1),
-        ),
-        paper(
-            "From the smallest start learning waits at each saddle on its way: minima of the gradient − saddles passed",
+            "Plateaus (minima of the gradient) from the smallest a: their number minus that of saddles on the way",
             between(len(waiting) - len(passed), 0, 0),
-        ),
-        paper("… at the loss of this saddle: largest gap / loss of the origin", at_most(gap, 0.03)),
-        ours(
-            "No other saddle is visited from any start: closest approach / smallest singular value",
-            at_least(
-                min(data.distance.isel(saddle=others).min(), data.random_distance.isel(saddle=others).min())
-                / data.singular_value.min(),
-                0.9,
-            ),
+            headline=True,
+            panel="a",
         ),
         ours(
-            "… while small random weights come near all nested ones: largest closest approach / "
-            "smallest singular value",
-            at_most(data.random_distance.isel(saddle=nested).min("time").max() / data.singular_value.min(), 0.2),
+            "Closest approach to any saddle that is not nested / smallest singular value",
+            at_least(others / unit, 0.9),
+            headline=True,
+            panel="b",
+        ),
+        paper("Losses of plateaus and of saddles: largest gap / loss of zero weights", at_most(gap, 0.03), panel="a"),
+        ours("Largest closest approach of random weights to a nested saddle / smallest s", at_most(random / unit, 0.2)),
+        ours("Index of saddles, formula against Hessian: largest gap", at_most(index, 0), panel="d"),
+        paper("Hierarchy: smallest fall of the index from a nested saddle to the next", at_least(fall, 1), panel="d"),
+        ours("Closest approaches, training against theory: largest relative gap", at_most(off, 0.1), panel="b"),
+        ours(
+            "Exponents of the closest approach in a, aligned: largest relative gap", at_most(aligned, 0.03), panel="c"
         ),
         ours(
-            "Closest approaches in training are those of the closed form: largest relative gap, smallest start",
-            at_most(np.abs(approach / stated - 1).max(), 0.1),
-        ),
-        ours(
-            "Closest approach ~ a^((s_k − s_{k+1})/(s_k + s_{k+1})), aligned: largest relative gap of an exponent",
-            at_most(off["closest"], 0.03),
-        ),
-        ours(
-            "… and from random balanced weights: largest relative gap of an exponent",
-            at_most(off["closest_random"], 0.03),
+            "Exponents of the closest approach in a, random: largest relative gap", at_most(balanced, 0.03), panel="c"
         ),
         paper(
-            "A shallow network passes near none of them: closest approach / smallest singular value",
-            at_least(data.shallow_distance.isel(saddle=passed).min() / data.singular_value.min(), 0.9),
+            "Closest approach of a shallow network to a saddle on the way / smallest s", at_least(shallow / unit, 0.9)
         ),
-        ours(
-            "… and does not wait: number of minima of its gradient before the end",
-            at_most(len(waits(data.shallow_gradient_norm.values)), 0),
-        ),
+        ours("Plateaus of a shallow network (minima of its gradient)", at_most(len(waiting_shallow), 0), panel="a"),
     ]
 
 
-def _names(data: Dataset) -> list[str]:
-    """Subsets as texts, modes counted from 1."""
-    return ["{" + ", ".join(str(k + 1) for k in np.flatnonzero(row)) + "}" for row in data.member.values]
-
-
 def figure(result: Result) -> Figure:
-    data = result.data
-    sheet, ((loss, distance), (scaling, order)) = new_figure(2, 2, width=5.0, height=3.5)
-    _draw_losses(loss, data)
-    _draw_distances(distance, data)
-    _draw_scaling(scaling, data)
-    _draw_order(order, data)
+    from matplotlib.lines import Line2D
+
+    data, names = result.data, result.data.subset.values
+    sheet, at = panels("ab;cd", row=3.1)
+    colours: dict[int, str] = dict(zip(data.nested.values.tolist(), OF_SADDLES, strict=False))
+    overlay(at["a"], data.loss, by="start", colours=OF_STARTS)
+    at["a"].plot(data.time, data.shallow_loss, color=INK, lw=1, ls="-.")
+    predicted(at["a"], data.time, data.stated_loss, colour=OF_STARTS[data.sizes["start"] - 1])
+    for position in colours:
+        border(at["a"], float(data.saddle_loss[position]), names[position], across=True)
+    at["a"].set(title="Plateaus are at the losses of saddles", ylabel="loss")
+    smallest = data.isel(start=-1)
+    visited = smallest.isel(saddle=data.nested)
+    at["b"].plot(data.time, smallest.distance[:, _others(data)], color=FAINT_GREY, lw=1.5)
+    overlay(at["b"], visited.distance, visited.stated_distance, by="stage", colours=OF_SADDLES)
+    at["b"].set(title="One saddle after another", ylabel="distance of the map", yscale="log")
+    at["b"].set_ylim(1e-4, 2 * float(smallest.distance.max()))
+    of_names = {names[position]: colour for position, colour in colours.items()}
+    key(at["b"], of_names | {"others": FAINT_GREY}, kinds=(), title="saddle")
+    _draw_scaling(at["c"], data, colours)
+    _draw_critical_points(at["d"], data, colours)
+    marks = [Line2D([], [], color=INK, lw=1, ls="-.", label="no hidden layer")]
+    for label, mark, face in (("aligned", "o", INK), ("random", "s", "none"), ("training", "x", INK)):
+        marks.append(Line2D([], [], color=INK, ls="", marker=mark, mfc=face, ms=5, label=label))
+    key(sheet, {f"a = {float(a):g}": colour for a, colour in zip(data.start, OF_STARTS, strict=False)}, marks=marks)
     return sheet
 
 
-def _draw_losses(axes: Axes, data: Dataset) -> None:
-    """Losses from all starts, and the losses of the nested saddles."""
-    for number, start in enumerate(data.start.values):
-        trained(axes, data.time, data.loss.isel(start=number), colour=COLOURS[number], label=f"a = {start:g}")
-    axes.plot(data.time, data.shallow_loss, color="0.1", lw=1.5, label="shallow")
-    predicted(axes, data.time, data.stated_loss, colour=COLOURS[data.sizes["start"] - 1], label="theory")
-    names = _names(data)
-    for position in data.nested.values:
-        axes.axhline(float(data.saddle_loss[position]), color="0.6", lw=0.8, ls=":", zorder=0)
-        axes.annotate(
-            names[position],
-            (1.0, float(data.saddle_loss[position])),
-            xycoords=("axes fraction", "data"),
-            xytext=(3, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-        )
-    axes.set(xlabel=TIME, ylabel="loss", title="plateaus are at the losses of saddles")
-    axes.legend(loc="upper right")
+def _draw_scaling(axes: Axes, data: Dataset, colours: dict[int, str]) -> None:
+    """Closest approaches to the saddles on the way, against the initial strength."""
+    for position, exponent in zip(_passed(data), approach_exponents(data.singular_value.values), strict=False):
+        closest, colour = data.closest.isel(saddle=position), colours[position]
+        axes.plot(data.decade, closest, "o", color=colour, ms=5)
+        axes.plot(data.decade, data.closest_random.isel(saddle=position), "s", mfc="none", color=colour, ms=7)
+        axes.plot(data.start, data.distance.isel(saddle=position).min("time"), "x", color=INK, ms=7, zorder=4)
+        predicted(axes, data.decade, closest[-1] * (data.decade / data.decade[-1]) ** exponent, colour=colour)
+    axes.set(title="Smaller initial weights come nearer", xscale="log", yscale="log")
+    axes.set(xlabel="initial strength a", ylabel="closest approach")
 
 
-def _draw_distances(axes: Axes, data: Dataset) -> None:
-    """Distances from all saddles on the way, from the smallest start."""
-    smallest, names = data.isel(start=-1), _names(data)
-    for position in _others(data):
-        axes.plot(data.time, smallest.distance.isel(saddle=position), color="0.8", lw=1.5)
-    axes.plot([], [], color="0.8", lw=1.5, label="all others")
-    for colour, position in zip(COLOURS, data.nested.values, strict=False):
-        trained(axes, data.time, smallest.distance.isel(saddle=position), colour=colour, label=names[position])
-        predicted(axes, data.time, smallest.stated_distance.isel(saddle=position), colour=colour)
-    axes.set(
-        xlabel=TIME,
-        ylabel="distance of the map",
-        yscale="log",
-        title=f"saddles one after another, a = {float(smallest.start):g}",
-        ylim=(1e-4, 2 * float(smallest.distance.max())),
-    )
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))  # beside: curves reach every corner
-
-
-def _draw_scaling(axes: Axes, data: Dataset) -> None:
-    """Closest approaches to the saddles on the way, against the size of the start."""
-    names = _names(data)
-    for colour, position, exponent in zip(COLOURS[1:], _passed(data), _stated_exponents(data), strict=False):
-        axes.plot(
-            data.decade,
-            data.closest.isel(saddle=position),
-            "o",
-            color=colour,
-            ms=5,
-            label=f"{names[position]}, aligned",
-        )
-        axes.plot(
-            data.decade, data.closest_random.isel(saddle=position), "s", mfc="none", color=colour, ms=5, label="random"
-        )
-        axes.plot(data.start, data.distance.isel(saddle=position).min("time"), "x", color="0.1", ms=7, zorder=4)
-        line = float(data.closest.isel(saddle=position, decade=-1)) * (data.decade / data.decade[-1]) ** exponent
-        predicted(axes, data.decade, line, colour=colour, label=f"a^{exponent:.3g}")
-    axes.plot([], [], "x", color="0.1", ms=7, label="training")
-    axes.set(
-        xlabel="start a", ylabel="closest approach", xscale="log", yscale="log", title="smaller starts come nearer"
-    )
-    axes.legend(loc="lower right", fontsize=7.5)
-
-
-def _draw_order(axes: Axes, data: Dataset) -> None:
+def _draw_critical_points(axes: Axes, data: Dataset, colours: dict[int, str]) -> None:
     """Loss and index of all saddles; those that are visited are joined."""
-    names, nested = _names(data), data.nested.values
-    axes.plot(data.saddle_index, data.saddle_loss, "o", color="0.6", ms=5)
-    axes.plot(data.saddle_index[nested], data.saddle_loss[nested], "o-", color=COLOURS[0], ms=6, label="visited")
-    for position, name in enumerate(names):
+    visited = data.isel(saddle=data.nested)
+    axes.plot(visited.saddle_index, visited.saddle_loss, color=LIGHT_GREY, lw=1, zorder=0)
+    for position, name in enumerate(data.subset.values):
         where = float(data.saddle_index[position]), float(data.saddle_loss[position])
-        # Beside the path of the visited ones, above the others.
-        shift, side = ((9, -9), "left") if position in nested else ((0, 7), "center")
-        axes.annotate(name, where, shift, textcoords="offset points", ha=side, fontsize=8)
-    axes.margins(0.12, 0.15)
-    axes.set(xlabel="index (falling directions)", ylabel="loss", title="all critical points")
-    axes.legend(loc="upper left")
+        axes.plot(*where, "o", color=colours.get(position, FAINT_GREY), ms=7)
+        # Beside the path of the visited ones, the last one lower; above the others.
+        below = -12 if data.saddle_index[position] == 0 else -7
+        shift, side = ((9, below), "left") if position in colours else ((0, 7), "center")
+        axes.annotate(name, where, shift, textcoords="offset points", ha=side, size=NOTE_SIZE)
+    axes.margins(0.14, 0.15)
+    axes.set(xlabel="index (falling directions)", ylabel="loss", title="All critical points")

@@ -1,19 +1,27 @@
-"""How near two-layer networks on a diagonal task come to the saddles of their loss, and what the saddles are like."""
+"""How near two-layer networks on a diagonal task come to the saddles of their loss."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from ... import Init, inits
+from ... import Init, Setup, inits
 from ..._formulas import balanced_flow
 from ..._foundation.arrays import AnyArray
 from ..._foundation.precision import in_double
 from ...observables.saddles import Saddles
 from ...tasks.base import Task
 from ...theories.aligned_modes import mode
+from .labelled import labelled
+from .training import simulate
+
+if TYPE_CHECKING:
+    from xarray import DataArray, Dataset
 
 
 def along_modes(start: float, values: np.ndarray, hidden: int) -> Init:
@@ -56,27 +64,22 @@ def closest_of_random(
     return table.distance(maps(sizes, times, task.cov_yx, first, last)).min(axis=1)
 
 
-def counted_indices(task: Task, table: Saddles) -> list[int]:
-    """Negative eigenvalues of the Hessian of the loss at each saddle, by automatic differentiation."""
-    cov_yx = task.cov_yx
-    shapes = [w.shape for w in table.weights(0)]
-    border = int(np.prod(shapes[0]))
-
-    @in_double
-    @jax.jit
-    def hessian(flat: AnyArray) -> AnyArray:
-        def loss(flat: AnyArray) -> AnyArray:
-            first, last = flat[:border].reshape(shapes[0]), flat[border:].reshape(shapes[1])
-            return 0.5 * jnp.sum((last @ first - cov_yx) ** 2)
-
-        return jax.hessian(loss)(flat)
-
-    points = [np.concatenate([w.ravel() for w in table.weights(k)]) for k in range(len(table))]
-    # Flat directions, along the manifold of weights with one function, have curvature 0 up to rounding.
-    return [int(np.sum(np.linalg.eigvalsh(hessian(point)) < -1e-9)) for point in points]
-
-
 def waits(norms: Float[np.ndarray, " time"]) -> np.ndarray:
     """Records at which the gradient is locally smallest, ends excepted."""
     inner = norms[1:-1]
     return 1 + np.flatnonzero((inner < norms[:-2]) & (inner <= norms[2:]))
+
+
+def observed(table: Saddles, setup: Setup, seeds: Sequence[int]) -> Dataset:
+    """Loss, norm of the gradient and distances to all saddles in training."""
+    import xarray
+
+    run = simulate(setup, seeds, ("loss", "map", "gradient_norm"))
+    distances = xarray.DataArray(table.distance(run["map"]), dims=("seed", "time", "saddle"))
+    return xarray.Dataset({"distance": distances, **{name: labelled(run, name) for name in ("loss", "gradient_norm")}})
+
+
+def power_of(array: DataArray, along: str, *, most: float) -> Float[np.ndarray, " saddle"]:
+    """The exponent with which values depend on a coordinate, by least squares where it is at most so large."""
+    small = array.where(array[along] <= most * (1 + 1e-9), drop=True).transpose(along, ...)
+    return np.polyfit(np.log(small[along]), np.log(small), 1)[0]
