@@ -1,4 +1,4 @@
-"""Networks with small or balanced initial weights learn the representations of the task; large random ones do not.
+"""Networks learn the representations of a task from small or balanced weights (λ = 0), not from large random ones.
 
 A network learns eight items in a tree without error from any initial weights, and yet the final representations W₁ᵀW₁
 of the items and W₂W₂ᵀ of the features differ. From small Gaussian weights they become those of the task, V S Vᵀ and U S

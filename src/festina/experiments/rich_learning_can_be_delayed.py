@@ -1,193 +1,224 @@
-"""A large balance λ of one sign makes a network lazy at first and rich late, after a delay that grows as |λ|.
+"""A large balance λ of one sign makes a network lazy at first and rich late, after a delay in proportion to |λ|.
 
-In a network 3-3-6 with λ ≫ s the read-out starts as √λ times three orthonormal columns. The first layer learns at once,
-at rate λ, what these columns can reach: a good part of the loss is gone while the tangent kernel has hardly moved. The
-rest has to wait until the columns rotate. They do so at rates S_λ − λ/2 = s²/(S_λ + λ/2) ≈ s²/λ with S_λ = √(s² +
-λ²/4), so the kernel moves, and the loss falls to zero, after a time of order λ/s². This is the slow sign of λ. The
-funnel network 6-3-3 is the mirror image, transposed and with −λ: it is delayed for negative λ. With the other sign, the
-lazy one, the same network is lazy to the end, and much faster; with λ = 0 the kernel moves from the start.
+The balance is that of the layers, W₂ᵀW₂ − W₁W₁ᵀ = λI. In a network 3-3-6 with λ ≫ s, where s are the singular values of
+the task, the second layer is √λ times three orthonormal columns at first. The first layer learns at once, at rate λ,
+what these columns can reach: a good part of the loss is gone while the tangent kernel has hardly moved. The rest has to
+wait until the columns rotate. They do so at rates S_λ − λ/2 = s²/(S_λ + λ/2) ≈ s²/λ with S_λ = √(s² + λ²/4), so the
+kernel moves, and the loss falls to zero, after a time of order λ/s². This is the **delayed** sign of λ. The funnel
+network 6-3-3 is the mirror image, transposed and with −λ: it is delayed for negative λ. With the other sign, the
+**lazy** one, the same network is lazy to the end, and much faster; with λ = 0 the kernel moves from the beginning.
 
 The exact solution holds throughout. Learning with a frozen kernel describes the first fall of the loss, and all of
-learning with the lazy sign. With the slow sign it leaves the part of the loss that the columns do not reach. The time
-to learn with the slow sign depends on the directions of the columns in each draw, and varies about threefold up and
-down; with the lazy sign it does not. The times to 1 % of the loss on record for the slow sign come from one draw each
-and test little: of 200 draws, a share of 0.32 is faster than the 17.9 at |λ| = 10, and shares of 0.46 and 0.28 are
-faster than the 60 and the 51 at 30. The singular values of the task are equally spaced from 2 to 1; those of the
-starting map are all `scale`.
+learning with the lazy sign. With the delayed sign it leaves the part of the loss that the columns do not reach. The
+time to learn with the delayed sign depends on the directions of the columns in each draw, and varies about threefold up
+and down; with the lazy sign it does not. The singular values of the task are equally spaced from 2 to 1; those of the
+initial map are all `scale`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._figures.style import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
-from .._foundation.checks import positive, whole
-from .._foundation.errors import BadInput
+from .._figures.overlay import colours_of, overlay
+from .._figures.panels import key, panels
+from .._figures.style import DASHES, GREY, INK, TIME
 from ._kit.delayed_learning import (
+    REGIMES,
     diagonal_task,
-    draw_collapse,
-    draw_delays,
     family_of_draws,
     time_to_half_moved,
     time_to_learn,
     trained_at_three,
 )
+from ._kit.labelled import table
+from ._kit.parameters import Count, Positive, Positives, Seed, Several, checked
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from xarray import Dataset
-
 
 THEME, PLACE = "regimes", 5
 REFERENCE = {"domine2025": "delayed rich learning", "saxe_slides": "slides on lazy, rich and delayed rich regimes"}
 QUICK = dict(draws=24, points=160, record=60, lr=0.01)
 STILL = 1e-3  # a kernel distance below which the kernel has hardly moved
-RECORDED_LAZY = 0.23  # time to 1 % of the loss that is on record for the lazy sign, |λ| = 10
+CAPTION = """
+**a** Loss and **b** distance of the tangent kernel from its initial direction, 1 − cos, in networks of 3 inputs, 3
+hidden units and 6 outputs, with a large balance λ of the delayed and of the lazy sign and with λ = 0. The theory is
+exact, with nothing fitted; the dotted line is learning with the initial kernel kept, for the delayed sign: it stops
+where the kernel has to move. **c** Kernel distance for the delayed sign against time over λ, mean over draws of the
+initial weights; the darker, the larger λ. **d** The time at which the loss has fallen to 1 % (dots) and at which the
+kernel has moved half of its way (squares), median over draws; bars hold 80 % of the draws. The dashed line is
+proportional to |λ| and passes through the first square.
+"""
+ALT = """
+With the delayed sign the loss falls in two steps and the kernel moves only with the second; with the lazy sign the loss
+falls at once and the kernel does not move. In c all curves coincide. In d the times of the delayed sign rise in
+proportion to the size of λ, and those of the lazy sign fall.
+"""
 
 
+@checked
 def run(
     *,
-    sizes: Sequence[float] = (10.0, 30.0, 80.0, 160.0),
-    scale: float = 0.05,
-    draws: int = 200,
-    until: float = 1e4,
-    points: int = 400,
-    lr: float = 0.005,
-    record: int = 120,
-    seed: int = 0,
+    sizes: Positives = (10.0, 30.0, 80.0, 160.0),
+    scale: Positive = 0.05,
+    draws: Count = 200,
+    until: Positive = 1e4,
+    points: Several = 400,
+    lr: Positive = 0.005,
+    record: Several = 120,
+    seed: Seed = 0,
 ) -> Result:
     """`sizes`: values of |λ|, each with both signs; `record`: how often training at the smallest |λ| is recorded."""
-    draws, points, record = whole(draws, "draws"), whole(points, "points", least=2), whole(record, "record", least=2)
-    scale, until, lr = positive(scale, "scale"), positive(until, "until"), positive(lr, "lr")
-    if 10.0 not in sizes:
-        raise BadInput(f"sizes = {tuple(sizes)}", "|λ| of 10 among them", "add it: a record exists for this one")
-    magnitudes = np.sort(np.asarray(sizes, float))
+    magnitudes = np.sort(sizes)
     lams = np.concatenate([-magnitudes[::-1], [0.0], magnitudes])
     times = np.concatenate([[0.0], np.geomspace(1e-3, until, points)])
-    numbers = np.arange(seed, seed + draws)
     task = diagonal_task(3, 6)
-    loss, distance = family_of_draws(task, lams, numbers, scale, times)
+    family = family_of_draws(task, lams, np.arange(seed, seed + draws), scale, times)
     training, setups, theories = trained_at_three(task, float(magnitudes[0]), scale, lr, record, seed)
-    import xarray
-
-    axes = ("lam", "seed", "time")
-    data = xarray.Dataset(
-        {
-            "loss": (axes, loss),
-            "kernel_distance": (axes, distance),
-            "singular_value": ("mode", task.modes().singular_values),
-            **training,
-        },
-        coords={
-            "lam": lams,
-            "seed": numbers,
-            "time": times,
-            "regime": list(setups),
-        },
-        attrs={"scale": scale},
+    data = training.merge(family).assign(
+        singular_value=table(task.modes().singular_values, "mode"),
+        learned=time_to_learn(family.loss, 0.01),
+        half_moved=time_to_half_moved(family.kernel_distance),
     )
     return Result(data, setups, theories)
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    lams, times = data.lam.values, data.time.values
-    at = {lam: int(np.argmin(np.abs(lams - lam))) for lam in (-10.0, 0.0, 10.0)}
-    learned, half = time_to_learn(data, 0.01), time_to_learn(data, 0.5)
-    relative = (data.loss / data.loss.isel(time=0)).values
-    still = (data.kernel_distance.values < STILL).argmin(axis=-1)  # the first record at which it has moved
-    before = np.take_along_axis(relative, np.maximum(still - 1, 0)[..., None], axis=-1)[..., 0]
-    moved = np.median(time_to_half_moved(data), axis=-1)
-    at_half = {
-        lam: np.median([np.interp(t, times, curve) for t, curve in zip(half[k], data.kernel_distance[k], strict=True)])
-        for lam, k in at.items()
-    }
-    gap = np.abs(data.trained_loss.values[:2] - data.frozen_loss.values) / data.trained_loss.values[:2, :1]
+    lams, relative = data.lam.values, data.loss / data.loss.isel(time=0)
+    size = lams[lams > 0][0]
+    still = (data.kernel_distance < STILL).argmin("time")  # the first record at which it has moved
+    before = relative.isel(time=np.maximum(still - 1, 0)).isel(lam=-1)
+    moved = data.half_moved.median("seed").values
+    at_half = {lam: _distance_at_half(data.sel(lam=lam)) for lam in (0.0, size)}
+    gap = abs(data.trained_loss[:2].values - data.frozen_loss.values) / data.trained_loss.values[:2, :1]
     resting = data.trained_kernel_distance.values[0] < STILL
+    rate = _late_rate(data)
     return [
         paper(
             "Lazy at first: share of the loss left when the kernel has moved by 0.001, largest λ, median over draws",
-            at_most(np.median(before[-1]), 0.7),
+            at_most(before.median(), 0.7),
+            headline=True,
+            panel="a",
         ),
         paper(
-            "Rich in the end: final kernel distance, largest λ, mean over draws",
-            at_least(data.kernel_distance.isel(time=-1, lam=-1).mean("seed").item(), 0.3),
-        ),
-        paper(
-            "With the other sign learning is lazy to the end: largest kernel distance at any time, |λ| ≥ 10",
-            at_most(data.kernel_distance.sel(lam=lams[lams <= -10]).max().item(), STILL),
-        ),
-        paper(
-            "With λ = 0 learning is rich from the start: kernel distance at half of the loss / the same at the "
-            "smallest λ of the slow sign",
-            at_least(at_half[0.0] / at_half[10.0], 10.0),
+            "Rich in the end: final kernel distance, largest λ of the delayed sign, mean over draws",
+            at_least(data.kernel_distance.isel(time=-1, lam=-1).mean("seed"), 0.3),
+            headline=True,
+            panel="c",
         ),
         ours(
-            "The delay grows as |λ|: exponent of the time at which the kernel has moved half way, largest two λ",
+            "The delay grows as |λ|: exponent of the time at which the kernel has moved half way, two largest λ",
             between(np.log(moved[-1] / moved[-2]) / np.log(lams[-1] / lams[-2]), 0.97, 1.03),
+            panel="d",
         ),
-        _rate_claim(data),
+        paper(
+            f"With the lazy sign learning is lazy to the end: largest kernel distance at any time, |λ| ≥ {size:g}",
+            at_most(data.kernel_distance.sel(lam=lams[lams < 0]).max(), STILL),
+            panel="b",
+        ),
+        paper(
+            f"With λ = 0 learning is rich at once: kernel distance at half of the loss over that at λ = {size:g}",
+            at_least(at_half[0.0] / at_half[size], 10.0),
+        ),
+        ours(
+            "The late loss falls at twice the rate s²/(S_λ + |λ|/2) of the slowest mode: "
+            "median ratio over draws, the one farthest from 1 over λ",
+            between(rate[np.argmax(np.abs(rate - 1))], 0.95, 1.05),
+        ),
         ours(
             "With the lazy sign the network learns at the rate |λ|: time to 1 % of the loss × |λ| / ln 10, largest |λ|",
-            between(learned[0].mean() * -lams[0] / np.log(10), 0.99, 1.01),
+            between(data.learned[0].mean() * -lams[0] / np.log(10), 0.99, 1.01),
+            panel="d",
         ),
         ours(
-            f"… at |λ| = 10 it takes {learned[at[-10.0]].mean():.4g}: relative gap to the {RECORDED_LAZY:g} on record",
-            at_most(abs(learned[at[-10.0]].mean() / RECORDED_LAZY - 1), 0.05),
-        ),
-        ours(
-            "Gradient descent tends to the exact kernel distance, slow sign: order of the gap in lr",
-            between(float(data.order_in_lr[-1]), 0.9, 1.1),
+            "Gap of the kernel distance between descent and theory, delayed sign: order in the learning rate",
+            between(data.order_in_lr[-1], 0.9, 1.1),
         ),
         ours(
             "The funnel 6-3-3 with −λ is the mirror image: largest difference of loss and kernel distance",
-            at_most(float(data.mirror_gap.max()), 1e-10),
+            at_most(data.mirror_gap.max(), 1e-10),
         ),
         ours(
-            "The frozen kernel describes learning with the lazy sign: largest gap to training / first loss",
+            "Loss with a frozen kernel, lazy sign: largest gap to training / initial loss",
             at_most(gap[1].max(), 0.05),
         ),
-        ours("… and with the slow sign while the kernel rests: the same gap", at_most(gap[0][resting].max(), 0.05)),
-        ours("… but not once it moves: largest gap, slow sign", at_least(gap[0].max(), 0.1)),
+        ours(
+            "Loss with a frozen kernel, delayed sign, while the kernel rests: largest gap to training / initial loss",
+            at_most(gap[0][resting].max(), 0.05),
+            panel="a",
+        ),
+        ours(
+            "Loss with a frozen kernel, delayed sign, at all times: largest gap to training / initial loss",
+            at_least(gap[0].max(), 0.1),
+            panel="a",
+        ),
     ]
 
 
-def _rate_claim(data: Dataset) -> Claim:
-    """At every slow λ the late loss falls as e^(−2rt), with r the rate at which the slowest column rotates."""
-    lams = data.lam.values
-    s, slow = data.singular_value.values.min(), lams > 0
-    predicted_rate = 2 * s**2 / (np.hypot(s, lams[slow] / 2) + lams[slow] / 2)
-    measured_rate = np.log(1e4) / (time_to_learn(data, 1e-8) - time_to_learn(data, 1e-4))[slow]
-    ratio = np.median(measured_rate, axis=-1) / predicted_rate
-    return ours(
-        "The late loss falls at twice the rate s²/(S_λ + |λ|/2) of the slowest mode: "
-        "median ratio over draws, the one farthest from 1",
-        between(ratio[np.argmax(np.abs(ratio - 1))], 0.95, 1.05),
-    )
+def _distance_at_half(data: Dataset) -> float:
+    """The kernel distance when the loss is at half of its initial value, median over draws."""
+    half = time_to_learn(data.loss, 0.5).values
+    curves = data.kernel_distance.transpose("seed", "time").values
+    return float(np.median([np.interp(t, data.time.values, c) for t, c in zip(half, curves, strict=True)]))
+
+
+def _late_rate(data: Dataset) -> np.ndarray:
+    """The measured over the predicted rate of the late loss, which falls as e^(−2rt), for each delayed λ."""
+    slow = data.isel(lam=data.lam.values > 0)
+    s, half = data.singular_value.values.min(), slow.lam.values / 2
+    measured = np.log(1e4) / (time_to_learn(slow.loss, 1e-8) - time_to_learn(slow.loss, 1e-4))
+    return measured.median("seed").values * (np.hypot(s, half) + half) / (2 * s**2)
 
 
 def figure(result: Result) -> Figure:
+    from matplotlib.lines import Line2D
+
     data = result.data
-    sheet, ((loss, kernel), (collapse, delays)) = new_figure(2, 2, width=4.8)
-    for number, regime in enumerate(data.regime.values):
-        colour, one = COLOURS[number], data.sel(regime=regime)
-        for panel, name in ((loss, "loss"), (kernel, "kernel_distance")):
-            trained(panel, data.moment_time, one[f"trained_{name}"], colour=colour)
-            predicted(panel, data.moment_time, one[f"exact_{name}"], colour=colour)
-        loss.plot([], [], color=colour, lw=3, label=regime)
-    loss.plot(data.moment_time, data.frozen_loss[0], ":", color="0.2", lw=1.3, label="slow sign, frozen kernel")
-    for panel in (loss, kernel):
-        panel.set_xscale("symlog", linthresh=0.1)
-        panel.set(xlabel=TIME, xlim=(0, float(data.moment_time[-1])))
+    sheet, at = panels("ab;cd")
+    colours = colours_of(REGIMES)
+    for letter, name in (("a", "loss"), ("b", "kernel_distance")):
+        curves = [data[f"{kind}_{name}"].rename(moment_time="time") for kind in ("trained", "exact")]
+        overlay(at[letter], *curves, by="regime", colours=colours)
+        at[letter].set_xscale("symlog", linthresh=0.1)
+        at[letter].set_xlim(0, float(data.moment_time[-1]))
+    at["a"].plot(data.moment_time, data.frozen_loss[0], ":", color=INK, lw=1.3)
     size = float(data.lam.where(data.lam > 0).min())
-    loss.set(ylabel="loss", title=f"3-3-6, |λ| = {size:g}: the loss falls twice")
-    loss.legend(loc="upper right", fontsize=8)
-    kernel.set(ylabel="kernel distance", title="with the slow sign the kernel moves late")
-    legend_of_kinds(kernel, loc="upper left")
-    draw_collapse(collapse, data)
-    draw_delays(delays, data)
+    at["a"].set(title=f"Loss, |λ| = {size:g}", ylabel="loss")
+    at["b"].set(title=f"Kernel, |λ| = {size:g}", ylabel="kernel distance")
+    _draw_collapse(at["c"], data)
+    _draw_delays(at["d"], data, colours)
+    frozen = Line2D([], [], color=INK, lw=1.3, ls=":", label="frozen kernel (a)")
+    key(sheet, {name if "λ" in name else f"{name} sign": colour for name, colour in colours.items()}, marks=[frozen])
     return sheet
+
+
+def _draw_collapse(axes: Axes, data: Dataset) -> None:
+    """Mean kernel distance of the delayed sign against time over λ."""
+    from matplotlib import colormaps
+
+    delayed = data.kernel_distance.isel(lam=data.lam.values > 0).mean("seed")
+    shades = colormaps["Blues"](np.linspace(0.35, 1, delayed.sizes["lam"]))
+    for curve, shade in zip(delayed, shades, strict=True):
+        axes.plot(data.time / curve.lam, curve, color=shade, lw=1.8)
+    axes.set(title="Delayed: one curve in time / λ", xlabel="time / λ (τ)", ylabel="kernel distance")
+    axes.set(xscale="log", xlim=(1e-3, 30))
+
+
+def _draw_delays(axes: Axes, data: Dataset, colours: Mapping[str, str]) -> None:
+    """Times to 1 % of the loss for both signs, and of half the kernel's movement, against |λ|."""
+    for times, sign, marker in ((data.learned, 1, "o"), (data.half_moved, 1, "s"), (data.learned, -1, "o")):
+        chosen = times.isel(lam=sign * data.lam.values > 0)
+        low, middle, high = chosen.quantile((0.1, 0.5, 0.9), "seed").values
+        colour = colours[REGIMES[0] if sign > 0 else REGIMES[1]]
+        face = "white" if marker == "s" else colour
+        axes.errorbar(abs(chosen.lam), middle, [middle - low, high - middle], fmt=marker, ms=6, color=colour, mfc=face)
+        if marker == "s":
+            axes.plot(chosen.lam, middle[0] * chosen.lam / chosen.lam[0], ls=DASHES, color=GREY, lw=1, zorder=0)
+    axes.set(title="Time to learn", xscale="log", yscale="log", xlabel="|λ|", ylabel=TIME)

@@ -1,29 +1,25 @@
-"""Learning from a large balance λ: many draws by the exact solution, training, measures of delay, and panels."""
+"""Learning from a large balance λ: many draws by the exact solution, three trained networks, and measures of delay."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray
 from jaxtyping import Float, Int
 
 from ... import Setup, Task, Trajectory, inits, nets, rules, solve, tasks
-from ..._figures.style import COLOURS, TIME
 from ..._formulas import balanced_flow, tangent_kernel
-from ..._formulas.curves import crossing, order
+from ..._formulas.curves import order
 from ..._foundation.arrays import AnyArray, Number
 from ..._foundation.precision import in_double
 from . import time_grids
+from .labelled import labelled, stack, table, time_at
 from .training import simulate
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from xarray import Dataset
-
 HIDDEN = 3
+OBSERVED = ("loss", "kernel_distance")
+REGIMES = ("delayed", "lazy", "λ = 0")
 
 
 def diagonal_task(d_in: int, d_out: int) -> Task:
@@ -39,7 +35,7 @@ def family_of_draws(
     numbers: Int[np.ndarray, " seed"],
     scale: float,
     times: Float[np.ndarray, " time"],
-) -> tuple[Float[np.ndarray, "lam seed time"], Float[np.ndarray, "lam seed time"]]:
+) -> xarray.Dataset:
     """Loss and kernel distance of every λ and draw, in one call of the exact solution."""
     net, target, cov_x = nets.DeepLinear(HIDDEN), task.target(), task.cov_x
 
@@ -55,85 +51,54 @@ def family_of_draws(
 
         return loss, jax.vmap(moved)(lower, upper)
 
-    return in_double(jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None))))(lams, numbers)
+    values = in_double(jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None))))(lams, numbers)
+    curves = {name: table(array, "lam", "seed", "time") for name, array in zip(OBSERVED, values, strict=True)}
+    return xarray.Dataset(curves, coords={"lam": lams, "seed": numbers, "time": times})
 
 
 def trained_at_three(
     task: Task, size: float, scale: float, lr: float, record: int, seed: int
-) -> tuple[dict[str, Any], dict[str, Setup], dict[str, Trajectory]]:
-    """Gradient descent, the exact solution and the frozen kernel at λ = size (slow), −size (lazy) and 0."""
+) -> tuple[xarray.Dataset, dict[str, Setup], dict[str, Trajectory]]:
+    """Gradient descent, the exact solution and the frozen kernel at λ = size (delayed), −size (lazy) and 0."""
     times = time_grids.on_steps(np.concatenate([[0.0], np.geomspace(lr, 6 * size, record)]), lr)
-    names = ("loss", "kernel_distance")
+    net, descent = nets.DeepLinear(HIDDEN), rules.GradientDescent(lr)
     setups = {
-        label: Setup(task, nets.DeepLinear(HIDDEN), inits.Balanced(lam, scale), rules.GradientDescent(lr), times=times)
-        for label, lam in (("slow sign", size), ("lazy sign", -size), ("λ = 0", 0.0))
+        regime: Setup(task, net, inits.Balanced(lam, scale), descent, times=times)
+        for regime, lam in zip(REGIMES, (size, -size, 0.0), strict=True)
     }
-    exact = {label: solve(setup, "BalancedRiccati", observe=names, seed=seed) for label, setup in setups.items()}
+    exact = {name: solve(setup, "BalancedRiccati", observe=OBSERVED, seed=seed) for name, setup in setups.items()}
     frozen = {
-        f"{label}, frozen kernel": solve(setups[label], "FrozenKernel", observe="loss", seed=seed)
-        for label in list(setups)[:2]
+        name: solve(setups[name], "FrozenKernel", observe="loss", seed=seed) for name in REGIMES if name != "λ = 0"
     }
-    rates = (lr, lr / 2, lr / 4)
-    slow = [simulate(setups["slow sign"].replace(rule=rules.GradientDescent(r)), [seed], names) for r in rates]
-    others = [simulate(setups[label], [seed], names) for label in list(setups)[1:]]
-    errors = np.array([np.abs(t["kernel_distance"][0] - exact["slow sign"]["kernel_distance"]).max() for t in slow])
-    values: dict[str, Any] = {
-        f"trained_{name}": (("regime", "moment"), np.stack([t[name][0] for t in (slow[0], *others)])) for name in names
-    }
-    values |= {f"exact_{name}": (("regime", "moment"), np.stack([t[name] for t in exact.values()])) for name in names}
-    values["frozen_loss"] = (("frozen", "moment"), np.stack([t["loss"] for t in frozen.values()]))
-    values["order_in_lr"] = ("halving", order(errors))
-    values["mirror_gap"] = ("observable", mirror_gap(setups["slow sign"], exact["slow sign"], names, seed))
-    values["moment_time"] = ("moment", times)
-    return values, setups, exact | frozen
+    runs = {name: simulate(setup, [seed], OBSERVED) for name, setup in setups.items()}
+    delayed = setups["delayed"]
+    finer = [simulate(delayed.replace(rule=rules.GradientDescent(lr / 2**k)), [seed], OBSERVED) for k in (1, 2)]
+    gaps = [
+        float(np.abs(run["kernel_distance"][0] - exact["delayed"]["kernel_distance"]).max())
+        for run in (runs["delayed"], *finer)
+    ]
+    values = {f"trained_{n}": stack({k: labelled(t, n, seed=0) for k, t in runs.items()}, "regime") for n in OBSERVED}
+    values |= {f"exact_{n}": stack({k: labelled(t, n) for k, t in exact.items()}, "regime") for n in OBSERVED}
+    values["frozen_loss"] = stack({name: labelled(theory, "loss") for name, theory in frozen.items()}, "frozen")
+    data = xarray.Dataset(values).rename(time="moment_time")
+    data["order_in_lr"] = table(order(np.array(gaps)), "halving")
+    data["mirror_gap"] = table(_mirror_gap(delayed, exact["delayed"], seed), "observable")
+    return data, setups, exact | {f"{name}, frozen kernel": theory for name, theory in frozen.items()}
 
 
-def mirror_gap(setup: Setup, trajectory: Trajectory, names: Sequence[str], seed: int) -> Float[np.ndarray, " name"]:
+def _mirror_gap(setup: Setup, trajectory: Trajectory, seed: int) -> list[float]:
     """Largest differences between a network, whose trajectory is given, and its transpose."""
     lower, upper = setup.weights(seed)
     mirror = setup.replace(task=diagonal_task(setup.task.d_out, setup.task.d_in), init=inits.Given([upper.T, lower.T]))
-    other = solve(mirror, "BalancedRiccati", observe=names)
-    return np.array([np.abs(other[name] - trajectory[name]).max() for name in names])
+    other = solve(mirror, "BalancedRiccati", observe=OBSERVED)
+    return [float(np.abs(other[name] - trajectory[name]).max()) for name in OBSERVED]
 
 
-def time_to_learn(data: Dataset, share: float) -> Float[np.ndarray, "lam seed"]:
+def time_to_learn(loss: xarray.DataArray, share: float) -> xarray.DataArray:
     """The time at which the loss has fallen to a share of its initial value; log loss is interpolated linearly."""
-    relative = np.log(data.loss / data.loss.isel(time=0)).values
-    return crossing(data.time.values, -relative, -np.log(share))
+    return time_at(xarray.apply_ufunc(np.log, loss / loss.isel(time=0)), float(np.log(share)), falling=True)
 
 
-def time_to_half_moved(data: Dataset) -> Float[np.ndarray, "lam seed"]:
+def time_to_half_moved(distance: xarray.DataArray) -> xarray.DataArray:
     """When the kernel has moved half of its final distance."""
-    relative = (data.kernel_distance / data.kernel_distance.isel(time=-1)).values
-    return crossing(data.time.values, relative, 0.5)
-
-
-def draw_collapse(panel: Axes, data: Dataset) -> None:
-    """Mean kernel distance against time over λ."""
-    for number, lam in enumerate(data.lam.values[data.lam.values > 0]):
-        mean = data.kernel_distance.sel(lam=lam).mean("seed")
-        panel.plot(data.time / lam, mean, color=COLOURS[number], lw=1.5, label=f"λ = {lam:g}")
-    panel.set(xscale="log", xlim=(1e-3, 30), xlabel="time / λ (τ)", ylabel="kernel distance, mean over draws")
-    panel.set_title("slow sign, 3-3-6: one curve in time / λ")
-    panel.legend(loc="upper left")
-
-
-def draw_delays(panel: Axes, data: Dataset) -> None:
-    """Times to 1 % of the loss for both signs, and of half the kernel's movement, against |λ|."""
-    lams = data.lam.values
-    learned, moved = time_to_learn(data, 0.01), time_to_half_moved(data)
-    lines = (
-        (learned, lams > 0, "1 % of the loss, slow sign"),
-        (moved, lams > 0, "half of the kernel's movement, slow sign"),
-        (learned, lams < 0, "1 % of the loss, lazy sign"),
-    )
-    for number, (delays, kept, label) in enumerate(lines):
-        low, middle, high = np.quantile(delays[kept], (0.1, 0.5, 0.9), axis=-1)
-        bars = np.abs([middle - low, high - middle])
-        panel.errorbar(np.abs(lams[kept]), middle, yerr=bars, fmt="o", ms=5, color=COLOURS[number], label=label)
-    size, first = lams[lams > 0], np.median(moved[lams > 0], axis=-1)[0]
-    panel.plot(size, first * size / size[0], "--", color="0.3", lw=1, label="∝ |λ|")
-    panel.set(
-        xscale="log", yscale="log", xlabel="|λ|", ylabel=TIME, title="delays (bars: 80 % of draws)", ylim=(0.005, 1e5)
-    )
-    panel.legend(loc="upper left", fontsize=8)
+    return time_at(distance / distance.isel(time=-1), 0.5)
