@@ -120,7 +120,7 @@ def run(
     )
     named = {f"{name}, {rule}": setup for rule, setup in setups.items()}
     if positions is not None:
-        places = AtLeast(2)(positions, "positions")
+        places = AtLeast(6)(positions, "positions")  # a batch of samples or more
         on_blobs = {weights: _on_blobs(places, gain) for weights, gain in BLOB_GAINS.items()}
         named |= {f"blobs, Adam, {weights} weights": setup for weights, setup in on_blobs.items()}
         measures = [blobs.measured(setup, [seed], places).isel(seed=0) for setup in on_blobs.values()]
