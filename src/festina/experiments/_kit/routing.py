@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy import integrate, optimize
 
 from ... import inits, nets, tasks
 from ..._foundation.arrays import AnyArray
@@ -30,7 +29,6 @@ from ...inits.base import draws
 ITEMS, FEATURES = 4, 7
 Pairs = Bool[np.ndarray, "target source"]
 Layers = tuple[AnyArray, ...]  # encoders, shared layer and decoders (E, H, D)
-Hidden = Float[np.ndarray, "network domain hidden mode"]
 
 
 def checked_pairs(pairs: Iterable[int], needed: Iterable[int]) -> tuple[int, ...]:
@@ -168,87 +166,3 @@ def decoupled_starts(
     left, _, right = np.linalg.svd(block(), full_matrices=False)
     middle = np.diag(np.asarray(strengths, float))
     return np.tile(middle @ right, (1, domains)), middle, np.tile(left @ middle, (domains, 1))
-
-
-def by_domain(encoded: Float[AnyArray, "*axes hidden input"]) -> Float[np.ndarray, "*axes domain hidden mode"]:
-    """Hidden activity for all inputs, sorted by domain and by mode of the block."""
-    encoded = np.asarray(encoded)
-    right = np.linalg.svd(block())[2].T
-    domains = encoded.shape[-1] // ITEMS
-    return np.moveaxis(encoded.reshape(*encoded.shape[:-1], domains, ITEMS), -2, -3) @ right
-
-
-def between_domains(
-    encoded: Float[AnyArray, "*axes hidden input"],
-) -> tuple[Float[np.ndarray, "*axes"], Float[np.ndarray, "*axes"]]:
-    """Gram matrices between two domains over those within one: ratio of mean sizes, and of mean traces.
-
-    Sizes measure whether domains use the same hidden directions, traces whether they use them for the same items.
-    """
-    activity = by_domain(encoded)
-    grams = np.einsum("...ihk,...jhl->...ijkl", activity, activity)
-    sizes, traces = np.linalg.norm(grams, axis=(-2, -1)), np.trace(grams, axis1=-2, axis2=-1)
-    return _off_over_diagonal(sizes), _off_over_diagonal(traces)
-
-
-def _off_over_diagonal(matrices: Float[np.ndarray, "*axes domain domain"]) -> Float[np.ndarray, "*axes"]:
-    """Mean entry off the diagonal over mean entry on it."""
-    within = np.trace(matrices, axis1=-2, axis2=-1)
-    return (matrices.sum(axis=(-2, -1)) - within) / (matrices.shape[-1] - 1) / within
-
-
-def turns(activity: Hidden, pairs: Bool[np.ndarray, "network target source"]) -> dict[str, np.ndarray]:
-    """How the hidden activity of one domain is rotated against that of another.
-
-    `cosine` is that of each mode in two domains, `overlap` that of the spaces of two domains, `twist` the cosine of the
-    rotation of the pair of equal modes, and `turned_error` the error on untrained pairs that rotations alone explain.
-    """
-    modes = strengths()
-    unit = activity / np.linalg.norm(activity, axis=-2, keepdims=True)
-    between = np.einsum("nihk,njhl->nijkl", unit, unit)
-    bases = np.linalg.qr(activity)[0]
-    overlap = np.linalg.norm(np.einsum("nihk,njhl->nijkl", bases, bases), axis=(-2, -1)) ** 2 / len(modes)
-    left, _, right = np.linalg.svd(between[..., 2:, 2:])
-    rotation = left @ right  # of the pair of modes s = 3, 3 between two domains, the nearest orthogonal matrix
-    # The decoder of a domain fits the activity of that domain; another domain's is the same, rotated, as they overlap.
-    turn = np.einsum("nokh,nihl->noikl", np.linalg.pinv(activity), activity)
-    turned = np.sum(((np.eye(len(modes)) - turn) * modes[:, None]) ** 2, axis=(-2, -1)) / np.sum(modes**2)
-    apart = ~np.eye(activity.shape[1], dtype=bool)
-    return {
-        "cosine": np.einsum("nijkk->nijk", between),
-        "overlap": overlap[:, apart].mean(axis=1),
-        "twist": (np.trace(rotation, axis1=-2, axis2=-1) / 2)[:, apart].mean(axis=1),
-        "turned_error": np.sum(turned * ~pairs, axis=(1, 2)) / np.sum(~pairs, axis=(1, 2)),
-    }
-
-
-def law(
-    domains: int, trained: int, start: float, lr: float, epochs: Float[np.ndarray, " epoch"]
-) -> Float[np.ndarray, " epoch"]:
-    """The loss by the closed equations of b₁ = b₃ and b₂, all modes from one start, in the slides' units."""
-    modes = strengths()
-
-    def slope(_: float, state: np.ndarray) -> np.ndarray:
-        outer, shared = state.reshape(2, -1)
-        missing = outer * (modes - outer**2 * shared)
-        return np.concatenate([shared * missing, domains * outer * missing])
-
-    clock = epochs * lr * trained / 14
-    begin = np.full(2 * len(modes), start)
-    layers = integrate.solve_ivp(
-        slope, (0, clock[-1]), begin, method="DOP853", t_eval=clock, rtol=1e-10, atol=1e-12
-    ).y.reshape(2, len(modes), -1)
-    missing = modes[:, None] - layers[0] ** 2 * layers[1]
-    return domains * trained / 28 * np.sum(missing**2, axis=0)
-
-
-def half_epochs(domains: int, trained: int, start: float, lr: float) -> float:
-    """∫ db₁/ḃ₁ from the start to b₁b₂b₃ = s/2 in the first mode, with b₂² = M b₁² − (M − 1) b₀² and b₃ = b₁."""
-    strength = strengths()[0]
-
-    def shared(b: float) -> float:
-        return np.sqrt(domains * b**2 - (domains - 1) * start**2)
-
-    end = optimize.brentq(lambda b: b**2 * shared(b) - strength / 2, start, strength)
-    time = integrate.quad(lambda b: 1 / (b * shared(b) * (strength - b**2 * shared(b))), start, end, limit=500)[0]
-    return time * 14 / (trained * lr)

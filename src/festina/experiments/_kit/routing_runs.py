@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from ... import Setup, inits, nets, rules, tasks
+from ..._formulas import shared_layer
 from ..._foundation.arrays import AnyArray
 from . import routing
+from .domains import by_domain, turns
+from .labelled import table
+
+if TYPE_CHECKING:
+    from xarray import DataArray
 
 MARKS = 100  # records of every run
 TOGETHER = 2  # seeds from which the gated network itself is trained
+AXES = {  # of each measure of a network, after the axes pairs and seed
+    "error": ("mark", "kind"),
+    "cosine": ("domain", "domain_", "mode"),
+    "overlap": (),
+    "twist": (),
+    "turned_error": (),
+    "shared_strength": (),
+}
 SMALL = 4  # how much smaller than lr the rate is at which sharing is measured
 
 
@@ -41,8 +56,8 @@ def trained_from_seeds(
     epochs: int,
     checked: tuple[int, int],
     lr: float,
-) -> tuple[dict[str, np.ndarray], Float[AnyArray, "network kind"]]:
-    """What is measured in networks from every seed with every number of trained pairs; axes (pairs, seed, …).
+) -> tuple[dict[str, DataArray], Float[AnyArray, "network kind"]]:
+    """What is measured in networks from every seed with every number of trained pairs.
 
     The second result has the final errors of the networks that are also trained as gated networks.
     """
@@ -66,14 +81,27 @@ def trained_from_seeds(
         exist,
     )
     encoders, shared = encoders[: len(masks)], shared[: len(masks)]
-    strongest = np.linalg.norm(routing.by_domain(encoders)[..., 0], axis=-1).mean(axis=-1)
+    strongest = np.linalg.norm(by_domain(encoders)[..., 0], axis=-1).mean(axis=-1)
     measured = {
         "error": error[: len(masks)],
         "shared_strength": np.linalg.norm(shared, 2, axis=(-2, -1)) / strongest,
-        **routing.turns(routing.by_domain(shared @ encoders), masks),
+        **turns(by_domain(shared @ encoders), masks),
     }
-    table = {name: value.reshape(len(pairs), len(draws), *value.shape[1:]) for name, value in measured.items()}
-    return table, error[len(masks) :, -1]
+    shape = (len(pairs), len(draws))
+    arrays = {
+        name: table(np.reshape(measured[name], (*shape, *np.shape(measured[name])[1:])), "pairs", "seed", *axes)
+        for name, axes in AXES.items()
+    }
+    return arrays, error[len(masks) :, -1]
+
+
+def law_of_loss(
+    domains: int, trained: int, start: float, lr: float, epochs: Float[AnyArray, " epoch"]
+) -> Float[np.ndarray, " epoch"]:
+    """The slides' loss of a decoupled start by the law of shared layers, all modes from one start."""
+    modes = routing.strengths()
+    outer, shared = shared_layer.layers(epochs * lr * trained / 14, modes, domains, start)
+    return domains * trained / 28 * np.sum((modes[:, None] - outer**2 * shared) ** 2, axis=0)
 
 
 def from_decoupled(
@@ -94,7 +122,7 @@ def from_decoupled(
     """
     per, modes = sorted({*pairs, domains}), routing.strengths()
     settings = [(count, 1) for count in sharing] + [(domains, count) for count in per]
-    law = np.array([routing.half_epochs(count, k, start, lr) for count, k in settings])
+    law = np.array([shared_layer.half_time(modes[0], count, start) * 14 / (k * lr) for count, k in settings])
     runs = [(domains, shown)] * len(rates) + settings
     most = max(count for count, _ in runs)
     masks = np.zeros((len(runs), most, most), bool)
@@ -114,7 +142,7 @@ def from_decoupled(
     half = (modes[0] ** 2 / 4 + np.sum(modes[1:] ** 2)) / np.sum(modes**2)
     cut = len(rates)
     marks = np.array([np.interp(-half, -curve, np.arange(MARKS + 1)) for curve in error[cut:]])
-    first, second = np.linalg.norm(routing.by_domain(encoders)[:cut, 0, :, 0], axis=-1), shared[:cut, 0, 0]
+    first, second = np.linalg.norm(by_domain(encoders)[:cut, 0, :, 0], axis=-1), shared[:cut, 0, 0]
     drift = np.abs(domains * first**2 - second**2 - (domains - 1) * start**2) / second**2
     return {
         "loss": error[:cut] * np.mean(modes**2) / 2,
