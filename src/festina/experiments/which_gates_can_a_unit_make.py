@@ -26,212 +26,192 @@ nearly all of their weight in the other gates.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+import xarray
 
 from .. import Setup, inits, nets, rules, tasks
-from .._figures.style import COLOURS, new_figure
-from .._foundation.checks import positive, whole
-from ..gates.feasible import implementable_patterns
+from .._figures.panels import key, panels
+from .._figures.style import COLOURS
 from ..gates.recording import record
-from ._kit.gate_kind_panels import draw_counts, draw_gates, draw_shares
-from ._kit.item_contexts import RATE
-from ._kit.possible_gates import (
-    KINDS,
-    SIZES,
-    SOURCE,
-    crossed,
-    flat_tree,
-    gates_of,
-    kinds_of,
-    label,
-    nestings,
-    numbers_of,
-    only_in,
-    poly_bernoulli,
-    uncrossed,
-)
+from ._kit.gate_pictures import draw_gates
+from ._kit.item_contexts import EPOCHS, RATE
+from ._kit.labelled import largest, stack
+from ._kit.parameters import AtLeast, Count, Positive, Seed, checked
+from ._kit.possible_gates import KINDS, SIZES, SOURCE, counted, flat_tree, label, nestings, poly_bernoulli
 from ._kit.shown_gates import read_units
 from .base import Claim, Result, at_least, at_most, ours, paper
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 THEME, PLACE = "twins", 6
 REFERENCE = {"jarvis2025": "lemma 4.1, appendix D"}
 QUICK = dict(largest=3, hidden=200, source_scale=0.005 / 200, lr=0.01, source_seeds=1)
-# Gates of each kind at 2×2, and all possible ones at every size, by an independent computation.
+CAPTION = """
+**a** All 16 gates of a unit that sees two items (columns) in two contexts (rows): coloured where it is on. Two of them,
+grey, are an exclusive or, which a unit cannot make. Black bars are the share of the weight of trained ReLU units that
+have the gate, relative to the largest. **b** The same for three items. **c** Share of all gates that is of each kind,
+for some numbers of items × contexts, with the number of possible gates above. **d** Share of the weight of ReLU units
+in gates of each kind while a network learns eight items in three contexts. An epoch is one step of gradient descent at
+rate 10⁻³ on the loss summed over samples.
+"""
+ALT = """
+Little grids show that a unit can make most gates of a small task. With more items and contexts a smaller share of gates
+is possible, nearly all of the kind "other", and so are those of a trained network soon after learning begins.
+"""
+# Gates of each kind at 2×2, counted by hand, and all possible ones at every size, poly-Bernoulli numbers.
 FIRST, POSSIBLE = (4, 2, 4, 4, 2), (14, 46, 230, 1066)
+COLOUR = dict(zip(KINDS, [COLOURS[0], COLOURS[2], COLOURS[4], COLOURS[3], "0.8"], strict=True))
 
 
+@checked
 def run(
     *,
-    largest: int = 4,
-    units: int = 64,
-    scale: float = 1e-4,
-    rate: float = 0.1,
-    steps: int = 1500,
-    seeds: int = 10,
-    hidden: int = 700,
-    source_scale: float = 0.005 / 700,
-    lr: float = RATE,
-    epochs: int = 8000,
-    source_seeds: int = 3,
-    seed: int = 0,
+    largest: Annotated[int, AtLeast(3)] = 4,
+    units: Count = 64,
+    scale: Positive = 1e-4,
+    rate: Positive = 0.1,
+    steps: Annotated[int, AtLeast(50)] = 1500,
+    seeds: Count = 10,
+    hidden: Count = 700,
+    source_scale: Positive = 0.005 / 700,
+    lr: Positive = RATE,
+    epochs: Annotated[int, AtLeast(50)] = 8000,
+    source_seeds: Count = 3,
+    seed: Seed = 0,
 ) -> Result:
     """`largest`: how many sizes to enumerate.
 
     The first two sizes are trained with `units`, `scale`, `rate`, `steps` and `seeds`; the task of the source with
     `hidden`, `source_scale`, `lr`, `epochs` and `source_seeds`.
     """
-    sizes = SIZES[: min(whole(largest, "largest", least=3), len(SIZES))]
-    rate, lr = positive(rate, "rate"), positive(lr, "lr")
-    steps, epochs = (whole(given, name, least=50) for given, name in ((steps, "steps"), (epochs, "epochs")))
-    small = [flat_tree(*size) for size in sizes]
-    possible = [implementable_patterns(task) for task in small]
-    biased = [implementable_patterns(task, bias=True) for task in small]
-    kinds = [kinds_of(gates_of(np.arange(2 ** (n * c)), n * c), n, c) for n, c in sizes]
-    for of_size, gates in zip(kinds, possible, strict=True):
-        of_size[np.setdiff1d(np.arange(len(of_size)), numbers_of(gates))] = KINDS.index("impossible")
+    sizes = SIZES[: min(largest, len(SIZES))]
+    enumerated = {size: counted(*size) for size in sizes}
+    points, shown = SOURCE[0] * SOURCE[1], np.linspace(0, epochs, 81).round()
+    rule, times = rules.GradientDescent(rate), np.linspace(0, steps, 31).round() * rate
     setups = {
-        label(size): Setup(
-            task,
-            nets.MLP(units),
-            inits.SmallRandom(scale),
-            rules.GradientDescent(rate),
-            times=np.linspace(0, steps, 31).round() * rate,
-        )
-        for size, task in zip(sizes[:2], small[:2], strict=True)
+        size: Setup(flat_tree(*size), nets.MLP(units), inits.SmallRandom(scale), rule, times=times)
+        for size in sizes[:2]
     }
-    source, points = tasks.contextual(*SOURCE), SOURCE[0] * SOURCE[1]
-    shown = np.linspace(0, epochs, 81).round()
-    setups[label(SOURCE)] = Setup(
-        source,
-        nets.MLP(hidden),
-        inits.SmallRandom(source_scale),
-        rules.GradientDescent(lr * points),
-        times=shown * RATE * points,
-    )
-    many = {name: whole(source_seeds if name == label(SOURCE) else seeds, "seeds") for name in setups}
-    readings = {
-        name: read_units(record(setup, range(seed, seed + many[name]), interrupt="raise"), size)
-        for (name, setup), size in zip(setups.items(), (*sizes[:2], SOURCE), strict=True)
-    }
-    import xarray
-
+    net, init, rule = nets.MLP(hidden), inits.SmallRandom(source_scale), rules.GradientDescent(lr * points)
+    setups[SOURCE] = Setup(tasks.contextual(*SOURCE), net, init, rule, times=shown * RATE * points)
+    readings = {}
+    for size, setup in setups.items():
+        draws = range(seed, seed + (source_seeds if size == SOURCE else seeds))
+        readings[size] = read_units(record(setup, draws, interrupt="raise"), size)
+    numbers = ("shown", "refuted", "distinct", "strong", "loss")
     data = xarray.Dataset(
         {
-            "possible": ("size", [len(gates) for gates in possible]),
-            "gained": ("size", [len(only_in(one, other)) for one, other in zip(biased, possible, strict=True)]),
-            "lost": ("size", [len(only_in(one, other)) for one, other in zip(possible, biased, strict=True)]),
-            "crossed": ("size", [int(crossed(one, *size).sum()) for one, size in zip(possible, sizes, strict=True)]),
-            "uncrossed": ("size", [uncrossed(*size) for size in sizes]),
-            "patterns": (("size", "kind"), [np.bincount(of_size, minlength=len(KINDS)) for of_size in kinds]),
+            **stack({label(size): counts for size, (counts, _) in enumerated.items()}, "size"),
             "formula": ("any_size", [poly_bernoulli(*size) for size in (*sizes, SOURCE)]),
             "nested": ("any_size", [nestings(*size) for size in (*sizes, SOURCE)]),
-            **{f"kind {label(size)}": (f"gate {label(size)}", kinds[k]) for k, size in enumerate(sizes[:2])},
-            **{f"weight {name}": (f"gate {name}", readings[name]["weight"]) for name in list(readings)[:2]},
+            **{f"kind {label(size)}": (f"gate {label(size)}", enumerated[size][1]) for size in sizes[:2]},
+            **{f"weight {label(size)}": (f"gate {label(size)}", readings[size]["weight"]) for size in sizes[:2]},
             "share": (("task", "kind"), [reading["share"] for reading in readings.values()]),
-            "shown": ("task", [reading["shown"] for reading in readings.values()]),
-            "refuted": ("task", [reading["refuted"] for reading in readings.values()]),
-            "distinct": ("task", [reading["distinct"] for reading in readings.values()]),
-            "strong": ("task", [reading["strong"] for reading in readings.values()]),
-            "solved": ("task", [reading["loss"] for reading in readings.values()]),
-            "source_share": (("time", "kind"), readings[label(SOURCE)]["shares"]),
+            **{name: ("task", [reading[name] for reading in readings.values()]) for name in numbers},
+            "source_share": (("epoch", "kind"), readings[SOURCE]["shares"]),
         },
         coords={
-            "size": [label(size) for size in sizes],
             "any_size": [label(size) for size in (*sizes, SOURCE)],
             "kind": list(KINDS),
-            "task": list(setups),
-            "time": setups[label(SOURCE)].times,
-            "epoch": ("time", shown),
+            "task": [label(size) for size in setups],
+            "epoch": shown,
         },
-        attrs={"lemma": 2 ** SOURCE[1] + SOURCE[0] * SOURCE[1]},
     )
-    return Result(data, setups)
+    return Result(data, {label(size): setup for size, setup in setups.items()})
 
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    first, source = data.isel(size=0), data.isel(task=-1)
+    first, source, name = data.isel(size=0), data.isel(task=-1), label(SOURCE)
     lemma = ["by context", "single point"]
-    outside = int(first.patterns.sel(kind=["by item", "other"]).sum())
-    many, all_of_source = int(data.formula[-1]), 2 ** (SOURCE[0] * SOURCE[1])
-    counted = " ".join(str(int(count)) for count in first.patterns)
-    expected = " ".join(map(str, FIRST))
-    possible = " ".join(str(int(count)) for count in data.possible)
-    stated = " ".join(map(str, POSSIBLE[: data.sizes["size"]]))
-    gap = int(np.abs(data.formula - data.nested).max()) + int(np.abs(data.possible.values - data.formula[:-1]).max())
+    of_lemma, many = 2 ** SOURCE[1] + SOURCE[0] * SOURCE[1], int(data.formula[-1])
+        2 ** SOURCE[1] + SOURCE[0] * SOURCE[1],
+        int(data.formula[-1]),
+        2 ** (SOURCE[0] * SOURCE[1]),
+    )
+    outside = first.patterns.sel(kind=["by item", "other"])
+    of_kinds, expected = (" ".join(str(int(count)) for count in counts) for counts in (first.patterns, FIRST))
+    possible, stated = (
+        " ".join(str(int(n)) for n in counts) for counts in (data.possible, POSSIBLE[: data.sizes["size"]])
+    )
+    gap = largest(data.formula - data.nested) + largest(data.possible.values - data.formula[:-1].values)
     occur = data.distinct.values[:2] / data.possible.values[:2]
     return [
-        Claim(
-            f"Number of gates that one unit can make, {', '.join(data['size'].values)}",
-            possible,
-            stated,
-            possible == stated,
-        ),
-        Claim(f"Number of gates at 2×2: {', '.join(KINDS)}", counted, expected, counted == expected),
-        ours(
-            f"Linear programs, nested sets and the formula count the same number of gates, up to {label(SOURCE)} "
-            f"({many} of {all_of_source}): largest gap",
-            at_most(gap, 0),
+        paper(
+            "All gates are by context or single points (lemma 4.1): possible gates at 2×2 that are not",
+            at_most(outside.sum(), 0),
+            fails=f"{int(outside[0])} are by item and {int(outside[1])} are other; the proof excludes exclusive or "
+            "only, and calls gates by item useless, not impossible",
+            headline=True,
+            panel="a",
         ),
         paper(
             "A unit cannot make an exclusive or of two items in two contexts: possible gates that have one",
-            at_most(int(data.crossed.sum()), 0),
+            at_most(data.crossed.sum(), 0),
+            headline=True,
+            panel="a",
         ),
         ours(
-            "… and can make all other gates: gates without one minus possible gates",
-            at_most(int(abs(data.uncrossed - data.possible).sum()), 0),
+            "A unit can make all other gates: gates without an exclusive or minus possible gates",
+            at_most(np.abs(data.uncrossed - data.possible).sum(), 0),
         ),
-        ours("A bias changes nothing: gates gained or lost", at_most(int((data.gained + data.lost).sum()), 0)),
-        paper(
-            "All gates are by context or single points (lemma 4.1): possible gates at 2×2 that are not",
-            at_most(outside, 0),
-            fails=f"{int(first.patterns.sel(kind='by item'))} are by item and {int(first.patterns.sel(kind='other'))} "
-            "are other; the proof excludes exclusive or only, and calls gates by item useless, not impossible",
+        Claim(
+            f"Numbers of possible gates at {', '.join(data['size'].values)}",
+            possible,
+            stated,
+            possible == stated,
+            panel="c",
         ),
+        Claim(f"Number of gates at 2×2: {', '.join(KINDS)}", of_kinds, expected, of_kinds == expected, panel="c"),
+        ours(
+            f"Linear programs, nested sets and the formula count the same gates, up to {many} at {name}: largest gap",
+            at_most(gap, 0),
+        ),
+        ours("Number of gates that a bias adds or removes", at_most((data.gained + data.lost).sum(), 0)),
         paper(
-            f"… share of the possible gates at {label(SOURCE)} that are",
-            at_least(data.attrs["lemma"] / many, 1.0),
-            fails=f"they are {data.attrs['lemma']} of {many}",
+            f"All gates are by context or single points (lemma 4.1): share of the possible gates at {name} that are",
+            at_least(of_lemma / many, 1.0),
+            fails=f"they are {of_lemma} of {many}",
         ),
         ours(
-            f"ReLU units in training show possible gates only: impossible ones of {int(data.shown.sum())} recorded",
-            at_most(int(data.refuted.sum()), 0),
+            f"Impossible gates among {int(data.shown.sum())} that ReLU units show in training",
+            at_most(data.refuted.sum(), 0),
         ),
-        ours("… and on small tasks nearly all of them: smallest share that occurs", at_least(float(occur.min()), 0.9)),
+        ours("Share of the possible gates that ReLU units show, at 2×2 and 3×2: smallest", at_least(occur.min(), 0.9)),
         paper(
-            f"Trained units at {label(SOURCE)} are on by context or for single points: share of the weight",
-            at_least(float(source.share.sel(kind=lemma).sum()), 0.5),
+            f"Trained units at {name} are on by context or for single points: share of the weight",
+            at_least(source.share.sel(kind=lemma).sum(), 0.5),
             fails="nearly all of the weight is in units that split the items of a context",
+            panel="d",
         ),
-        ours(
-            "All of these networks have learned: largest ratio of the last loss to the first",
-            at_most(float(data.solved.max()), 2e-3),
-        ),
+        ours("Final loss of all of these networks over the initial loss: largest", at_most(data.loss.max(), 2e-3)),
     ]
 
 
 def figure(result: Result) -> Figure:
-    data = result.data
-    sheet, ((two, three), (counts, shares)) = new_figure(2, 2, width=6.0, height=3.4)
-    colours: dict[str, str] = dict(zip(KINDS, [COLOURS[0], COLOURS[2], COLOURS[4], COLOURS[3], "0.8"], strict=True))
-    for axes, size, columns in ((two, SIZES[0], 8), (three, SIZES[1], 11)):
-        draw_gates(axes, data, size, columns, list(colours.values()))
     from matplotlib.patches import Patch
 
-    two.legend(
-        handles=[Patch(color=colour, label=kind) for kind, colour in colours.items()],
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.02),
-        ncols=len(KINDS),
-        handlelength=1.0,
-        columnspacing=1.0,
+    data = result.data
+    sheet, at = panels("ab;cd", row=3.2)
+    for letter, size, columns in (("a", SIZES[0], 6), ("b", SIZES[1], 10)):
+        draw_gates(at[letter], data, size, columns, list(COLOUR.values()))
+        possible, of_all = int(data.possible.sel(size=label(size))), data.sizes[f"gate {label(size)}"]
+        at[letter].set_title(f"{size[0]} items, {size[1]} contexts: {possible} of {of_all} gates")
+    below, number = np.zeros(data.sizes["size"]), data.patterns.sum("kind")
+    for kind, colour in COLOUR.items():
+        high = (data.patterns.sel(kind=kind) / number).values
+        at["c"].bar(data["size"], high, bottom=below, color=colour, width=0.6)
+        below += high
+    for k, (possible, of_all) in enumerate(zip(data.possible.values, number.values, strict=True)):
+        at["c"].annotate(f"{possible} of {of_all}", (k, 1.02), ha="center", va="bottom", size=9)
+    at["c"].set(
+        xlabel="items × contexts", ylabel="share of all gates", ylim=(0, 1.12), title="How many gates are possible"
     )
-    draw_counts(counts, data, colours)
-    draw_shares(shares, data, colours)
+    at["d"].stackplot(data.epoch, data.source_share[:, :-1].T, colors=list(COLOUR.values())[:-1], lw=0)
+    at["d"].set(xlabel=EPOCHS, ylabel="share of the weight", ylim=(0, 1), xlim=(0, float(data.epoch[-1])))
+    at["d"].set_title(f"Gates of ReLU units, {SOURCE[0]} items in {SOURCE[1]} contexts")
+    key(sheet, kinds=(), marks=[Patch(color=colour, label=kind) for kind, colour in COLOUR.items()])
     return sheet

@@ -6,11 +6,16 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from math import factorial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Int
 
 from ... import Task, tasks
+from ...gates.feasible import implementable_patterns
+
+if TYPE_CHECKING:
+    from xarray import Dataset
 
 SIZES = ((2, 2), (3, 2), (3, 3), (4, 3))  # items × contexts that are enumerated
 SOURCE = (8, 3)
@@ -54,6 +59,25 @@ def nestings(items: int, contexts: int) -> int:
                     longer[used | {chosen}] += count
         ways = longer
     return sum(ways.values())
+
+
+def counted(items: int, contexts: int) -> tuple[Dataset, Int[np.ndarray, " gate"]]:
+    """How many gates are possible, of which kinds, with and without a bias; and the kind of every gate."""
+    import xarray
+
+    task, samples = flat_tree(items, contexts), items * contexts
+    possible, biased = (implementable_patterns(task, bias=bias) for bias in (False, True))
+    kinds = kinds_of(gates_of(np.arange(2**samples), samples), items, contexts)
+    kinds[np.setdiff1d(np.arange(len(kinds)), numbers_of(possible))] = KINDS.index("impossible")
+    numbers = {
+        "possible": len(possible),
+        "gained": len(only_in(biased, possible)),
+        "lost": len(only_in(possible, biased)),
+        "crossed": int(crossed(possible, items, contexts).sum()),
+        "uncrossed": uncrossed(items, contexts),
+        "patterns": ("kind", np.bincount(kinds, minlength=len(KINDS))),
+    }
+    return xarray.Dataset(numbers), kinds
 
 
 def label(size: Sequence[int]) -> str:
