@@ -128,10 +128,6 @@ def claims(result: Result) -> list[Claim]:
     first, source, name = data.isel(size=0), data.isel(task=-1), label(SOURCE)
     lemma = ["by context", "single point"]
     of_lemma, many = 2 ** SOURCE[1] + SOURCE[0] * SOURCE[1], int(data.formula[-1])
-        2 ** SOURCE[1] + SOURCE[0] * SOURCE[1],
-        int(data.formula[-1]),
-        2 ** (SOURCE[0] * SOURCE[1]),
-    )
     outside = first.patterns.sel(kind=["by item", "other"])
     of_kinds, expected = (" ".join(str(int(count)) for count in counts) for counts in (first.patterns, FIRST))
     possible, stated = (
