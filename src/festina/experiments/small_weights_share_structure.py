@@ -1,4 +1,4 @@
-"""With small initial weights domains share what they have in common; with large ones each pair is learned by itself.
+"""Small initial weights make domains share what they have in common; with large ones each pair is learned by itself.
 
 The routing network of `routing_networks_generalise` learns its trained pairs from orthogonal weights of any gain. Its
 error on pairs that it never saw depends on the gain. From small weights (rich learning), with K ≥ 3 trained pairs per
@@ -15,136 +15,122 @@ Sharing is measured in the encoders: the size of the Gram matrix between the ite
 domain. It is 1 if they use the same directions, and √(4/64) = 0.25 by chance. Numbers are medians over seeds. The
 errors of K = 2 spread over orders of magnitude between seeds (domains may be rotated against each other or not), so
 none is claimed. Small errors of untrained pairs go on falling, by up to a factor of 5, long after the trained pairs are
-learned (to 0.1 %). They depend on when training stops, and only their order of magnitude is compared with the reference
-table. The published sweep stops after 700 epochs; at gain 0.2 this is before the weakest modes are learned in some
-runs.
+learned (to 0.1 %), and so depend on when training stops. The published sweep stops after 700 epochs; at gain 0.2 this
+is before the weakest modes are learned in some runs.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray
 
 from .. import Setup, inits, nets, rules, tasks
-from .._figures.style import new_figure
-from .._foundation.checks import positive, real_array, whole
+from .._figures.panels import border, key, panels
+from .._figures.style import COLOURS, DASHES, INK, THIN
 from ._kit import routing
-from ._kit.gain_panels import draw_both, draw_errors, draw_grams, draw_published, draw_similarity
+from ._kit.domains import between_domains
+from ._kit.labelled import table
+from ._kit.parameters import Count, Counts, Positive, Positives, Seed, checked
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from xarray import DataArray
-
+    from xarray import Dataset
 
 THEME, PLACE = "gates", 8
 REFERENCE = {"saxe_slides": "“routing network”, rich and lazy", "saxe2022": "routing networks"}
 QUICK = dict(pairs=(1, 3, 4), gains=(0.1, 0.2, 0.66, 2.5), sweep=(0.2, 2.5), seeds=3)
+CAPTION = """
+**a** Error of untrained pairs of domains, ‖Y − Ŷ‖²/‖Y‖² with target Y and output Ŷ, after training from orthogonal
+weights of a gain, for K trained pairs per domain: median over seeds, with the range from the smallest to the largest.
+Dashed: the error of layers that do not move, for K = 1. **b** How much domains share: size of the Gram matrix of
+encoded items between two domains over that within one domain, median over seeds. The grey line is its value by chance.
+**c**, **d** Inner products of the encoded items of all domains, over the largest (first seed), from the smallest and
+from the largest weights; items are sorted by domain, and ticks are in the middle of each domain.
+"""
+ALT = """
+The error of untrained pairs rises by orders of magnitude with the gain, except for one trained pair, where it is above
+1 throughout. The Gram ratio falls from 1 to chance. From small weights all blocks of the matrix of inner products are
+alike, from large weights only its diagonal stands out.
+"""
 LEARNED = 20.0  # gain × time (of the mean loss) in which the weakest mode is learned from small weights
 LEAST = 56.0  # time that every network gets
-# Errors of untrained pairs: gain, then trained pairs per domain: median of 20 seeds of an independent computation.
-KNOWN = {
-    0.02: {1: 1.98, 3: 5e-10, 4: 1e-11, 5: 2e-12, 6: 6e-13},
-    0.1: {1: 1.89, 3: 4e-6, 4: 2e-7, 5: 2e-8, 6: 9e-9},
-    0.2: {1: 1.79, 3: 8e-5, 4: 7e-6, 5: 1e-6, 6: 5e-7},
-    0.66: {1: 1.31, 3: 0.025, 4: 0.0023, 5: 6e-4, 6: 2e-4},
-    2.04: {1: 1.22, 3: 0.80, 4: 0.43, 5: 0.22, 6: 0.12},
-    2.5: {1: 1.49, 3: 1.27, 4: 0.90, 5: 0.57, 6: 0.34},
-}
-KNOWN_GRAM = {0.02: 1.00, 0.1: 0.99, 0.2: 0.97, 0.66: 0.78, 2.04: 0.29, 2.5: 0.26}  # at four pairs per domain
 
 
+@checked
 def run(
     *,
-    domains: int = 7,
-    pairs: Sequence[int] = (1, 2, 3, 4, 5, 6),
-    shown: int = 4,
-    gains: Sequence[float] = (0.02, 0.1, 0.2, 0.66, 2.04, 2.5),
-    sweep: Sequence[float] = (0.2, 0.66, 1.12, 1.58, 2.04, 2.5),
-    hidden: int = 64,
-    lr: float = 0.006,
-    epochs: int = 700,
-    seeds: int = 20,
-    seed: int = 0,
+    domains: Count = 7,
+    pairs: Counts = (1, 2, 3, 4, 5, 6),
+    shown: Count = 4,
+    gains: Positives = (0.02, 0.1, 0.2, 0.66, 2.04, 2.5),
+    sweep: Positives = (0.2, 0.66, 1.12, 1.58, 2.04, 2.5),
+    hidden: Count = 64,
+    lr: Positive = 0.006,
+    epochs: Count = 700,
+    seeds: Count = 20,
+    seed: Seed = 0,
 ) -> Result:
     """`pairs`: numbers of trained pairs per domain, of which `shown` is drawn.
 
     Networks from `gains` are trained until they have learned; those of the published `sweep` for `epochs` epochs.
     """
-    domains, shown, hidden = whole(domains, "domains"), whole(shown, "shown"), whole(hidden, "hidden")
-    epochs, seeds, lr = whole(epochs, "epochs"), whole(seeds, "seeds"), positive(lr, "lr")
-    table_gains, sweep_gains = (
-        np.sort(real_array(values, name, ndim=1)) for values, name in ((gains, "gains"), (sweep, "sweep"))
-    )
+    gains, sweep = tuple(sorted(gains)), tuple(sorted(sweep))
     pairs, unit = routing.checked_pairs(pairs, (1, shown)), routing.slides_units(domains, shown)
-    draws = np.arange(seed, seed + seeds)
+    modes, entries = routing.strengths(), routing.FEATURES * routing.ITEMS
 
     def rate(gain: float) -> float:
         return unit * lr / gain ** (1 / 3)
 
     # Every network until it has learned, then the published sweep with its fixed number of epochs.
-    table = [(g, k, np.ceil(max(LEARNED / g, LEAST) / rate(g))) for g in table_gains for k in pairs]
-    runs = [
-        (*cell, k) for cell, k in itertools.product([*table, *((g, shown, epochs) for g in sweep_gains)], range(seeds))
-    ]
-    starts = routing.orthogonal_starts(domains, hidden, draws, seeds)
+    cells = [(g, k, int(np.ceil(max(LEARNED / g, LEAST) / rate(g)))) for g in gains for k in pairs]
+    every = [*cells, *((g, shown, epochs) for g in sweep)]
+    runs = [(g, k, steps, number) for g, k, steps in every for number in range(seeds)]
+    starts = routing.orthogonal_starts(domains, hidden, np.arange(seed, seed + seeds), seeds)
     masks = {k: routing.trained_pairs(domains, k) for k in {*pairs, shown}}
     (encoders, _, _), error = routing.completed(
         tuple(np.stack([g * layer[n] for g, _, _, n in runs]) for layer in starts),
         np.stack([masks[k] for _, k, _, _ in runs]),
         np.array([rate(g) for g, *_ in runs]),
-        np.array([steps for _, _, steps, _ in runs], int),
+        np.array([steps for _, _, steps, _ in runs]),
         1,
     )
-    size, trace = routing.between_domains(encoders)
-    cut, shape, published = len(table) * seeds, (len(table_gains), len(pairs), seeds), (len(sweep_gains), seeds)
-    ends = [
-        list(table_gains).index(g) * len(pairs) + list(pairs).index(shown) for g in (table_gains[0], table_gains[-1])
-    ]
-    pictures = encoders[[end * seeds for end in ends]]
+    size, trace = between_domains(encoders)
+    cut, shape, published = len(cells) * seeds, (len(gains), len(pairs), seeds), (len(sweep), seeds)
+    ends = np.array([0, len(gains) - 1]) * len(pairs) + pairs.index(shown)
+    pictures = encoders[ends * seeds]
+    similarity = np.einsum("ehi,ehj->eij", pictures, pictures)
     setups = {
-        f"gain {g:g}": Setup(
+        f"gain {gain:g}": Setup(
             tasks.routing(domains, shown),
             nets.Gated.routing(domains, domains, shown, hidden=hidden),
-            inits.Orthogonal(float(g)),
-            rules.GradientDescent(float(rate(g))),
-            times=np.array([0, epochs]) * rate(g),
+            inits.Orthogonal(gain),
+            rules.GradientDescent(rate(gain)),
+            times=np.array([0, epochs]) * rate(gain),
         )
-        for g in (sweep_gains[0], sweep_gains[-1])
+        for gain in (sweep[0], sweep[-1])
     }
-    modes = routing.strengths()
-    entries = routing.FEATURES * routing.ITEMS
-    import xarray
-
+    lazy = 1 + np.array(gains) ** 6 * entries / (hidden * np.sum(modes**2))  # layers that do not move
     data = xarray.Dataset(
         {
-            "error": (("gain", "pairs", "seed", "kind"), error[:cut, -1].reshape(*shape, 2)),
-            "gram": (("gain", "pairs", "seed"), size[:cut].reshape(shape)),
-            "agreement": (("gain", "pairs", "seed"), trace[:cut].reshape(shape)),
-            "lazy_error": ("gain", 1 + table_gains**6 * entries / (hidden * np.sum(modes**2))),
-            "sweep_error": (("sweep", "seed", "kind"), error[cut:, -1].reshape(*published, 2)),
-            "sweep_gram": (("sweep", "seed"), size[cut:].reshape(published)),
-            "similarity": (("end", "input", "input_"), np.einsum("ehi,ehj->eij", pictures, pictures)),
+            "error": table(error[:cut, -1].reshape(*shape, 2), "gain", "pairs", "seed", "kind"),
+            "gram": table(size[:cut].reshape(shape), "gain", "pairs", "seed"),
+            "agreement": table(trace[:cut].reshape(shape), "gain", "pairs", "seed"),
+            "lazy_error": table(lazy, "gain"),
+            "sweep_error": table(error[cut:, -1].reshape(*published, 2), "sweep", "seed", "kind"),
+            "similarity": table(similarity / np.abs(similarity).max(axis=(1, 2), keepdims=True), "end", "row", "item"),
         },
         coords={
-            "gain": table_gains,
+            "gain": list(gains),
             "pairs": list(pairs),
-            "seed": draws,
             "kind": ["untrained", "trained"],
-            "sweep": sweep_gains,
-            "end": [table_gains[0], table_gains[-1]],
+            "sweep": list(sweep),
+            "end": [gains[0], gains[-1]],
         },
-        attrs={
-            "domains": domains,
-            "shown": shown,
-            "hidden": hidden,
-            "per_domain": routing.ITEMS,
-            "epochs": epochs,
-            "lr": lr,
-        },
+        attrs={"domains": domains, "shown": shown, "chance": np.sqrt(routing.ITEMS / hidden)},
     )
     return Result(data, setups)
 
@@ -152,86 +138,85 @@ def run(
 def claims(result: Result) -> list[Claim]:
     data = result.data
     error = data.error.sel(kind="untrained").median("seed")
-    gram = data.gram.sel(pairs=data.shown).median("seed")
-    enough = data.pairs >= 3
+    gram = data.gram.sel(pairs=data.shown).median("seed").values
     shown, one = error.sel(pairs=data.shown).values, error.sel(pairs=1)
-    count = f"median of {data.sizes['seed']} seeds"
     first, second = data.error.sel(kind="untrained", pairs=data.shown).values[:2]
     order = np.median(np.log(second / first)) / np.log(data.gain.values[1] / data.gain.values[0])
-    small, large = _gaps(error)
-    sweep = data.sweep_error.median("seed")
+    sweep = data.sweep_error.median("seed").sel(kind="untrained").values
+    sharing, agreement = data.gram.sel(pairs=1)[0].median(), abs(data.agreement.sel(pairs=1)[0].mean())
+    learned, k = data.error.sel(kind="trained").max(), data.shown
     return [
-        ours(
-            "Every network learns its trained pairs: largest error ‖Y − Ŷ‖²/‖Y‖²",
-            at_most(data.error.sel(kind="trained").max(), 1e-3),
+        paper(
+            f"Error of untrained pairs from the smallest weights, K ≥ 3: largest median of {data.sizes['seed']} seeds",
+            at_most(error.isel(gain=0)[data.pairs >= 3].max(), 1e-3),
+            headline=True,
+            panel="a",
         ),
         paper(
-            f"From small weights networks generalise: largest error of untrained pairs, K ≥ 3, {count}",
-            at_most(error.isel(gain=0)[enough].max(), 1e-3),
+            f"Gram ratio at one gain over that at the next smaller one, K = {k}: largest",
+            at_most(np.max(gram[1:] / gram[:-1]), 1.0),
+            headline=True,
+            panel="b",
         ),
         paper(
-            f"The larger the weights, the larger the error, K = {data.shown}: smallest ratio, one gain to the next",
+            f"Error of untrained pairs at one gain over that at the next smaller one, K = {k}: smallest",
             at_least(np.min(shown[1:] / shown[:-1]), 1.0),
+            panel="a",
         ),
-        ours(f"… which grows as gain⁶ for small weights, K = {data.shown}: order", between(order, 5.5, 6.5)),
+        ours(
+            f"Error of untrained pairs at small gains, K = {k}: order in the gain", between(order, 5.5, 6.5), panel="a"
+        ),
+        ours("Error of trained pairs ‖Y − Ŷ‖²/‖Y‖²: largest over all networks", at_most(learned, 1e-3)),
         paper(
-            "Published sweep: error of untrained pairs, largest gain / smallest gain",
-            at_least(sweep.sel(kind="untrained").values[-1] / sweep.sel(kind="untrained").values[0], 10.0),
+            "Published sweep: error of untrained pairs, largest / smallest gain", at_least(sweep[-1] / sweep[0], 10.0)
         ),
-        paper(
-            f"The larger the weights, the less domains share, K = {data.shown}: largest ratio of Gram ratios, "
-            "one gain to the next",
-            at_most(np.max(gram.values[1:] / gram.values[:-1]), 1.0),
-        ),
-        ours("From small weights domains use the same hidden directions: Gram ratio", at_least(gram[0], 0.95)),
-        ours("From large weights they share hardly more than by chance (0.25): Gram ratio", at_most(gram[-1], 0.3)),
+        ours(f"Gram ratio from the smallest weights, K = {k}", at_least(gram[0], 0.95), panel="b"),
+        ours(f"Gram ratio from the largest weights, K = {k} (chance: 0.25)", at_most(gram[-1], 0.3), panel="b"),
         ours(
-            f"Gram ratios are those of the reference table, K = {data.shown}: largest gap",
-            at_most(
-                max(abs(float(gram.sel(gain=g)) - known) for g, known in KNOWN_GRAM.items() if g in data.gain), 0.05
-            ),
-        ),
-        ours(
-            "Errors below 0.1 are those of the reference table, K ≥ 3, though they still fall: largest factor",
-            at_most(small, 10.0),
-        ),
-        ours(
-            "Errors above 0.1 are those of the reference table, but for K = 2, where seeds spread over decades: "
-            "largest gap",
-            at_most(large, 0.35),
-        ),
-        ours(
-            "One trained pair, small weights: the others are as wrong as a random rotation, 2: error",
+            "Error of untrained pairs from the smallest weights, K = 1 (a random rotation has 2)",
             between(one[0], 1.2, 2.5),
+            panel="a",
         ),
-        ours("… though domains share hidden directions: Gram ratio", at_least(data.gram.sel(pairs=1)[0].median(), 0.8)),
-        ours("… but not for the same items: trace ratio", at_most(abs(data.agreement.sel(pairs=1)[0].mean()), 0.2)),
+        ours("Gram ratio from the smallest weights, K = 1", at_least(sharing, 0.8), panel="b"),
+        ours("Ratio of traces instead of sizes, smallest weights, K = 1: other items", at_most(agreement, 0.2)),
         ours(
-            "One trained pair, large weights: the initial map stays: error / (1 + gain⁶·28/(64‖Y‖²))",
+            "Error of untrained pairs from the largest weights, K = 1, over that of layers that do not move",
             between(one[-1] / data.lazy_error[-1], 0.9, 1.15),
+            panel="a",
         ),
     ]
 
 
-def _gaps(error: DataArray) -> tuple[float, float]:
-    """Largest factor from the reference table's small errors, and largest relative gap from its large ones."""
-    factors, gaps = [1.0], [0.0]
-    for gain, row in KNOWN.items():
-        for pairs, known in row.items():
-            if gain in error.gain and pairs in error.pairs:
-                ratio = float(error.sel(gain=gain, pairs=pairs)) / known
-                (factors.append(max(ratio, 1 / ratio)) if known < 0.1 else gaps.append(abs(ratio - 1)))
-    return max(factors), max(gaps)
-
-
 def figure(result: Result) -> Figure:
+    from matplotlib.lines import Line2D
+
     data = result.data
-    sheet, axes = new_figure(2, 3, width=4.4, height=3.5)
-    (errors, grams, published), (rich, lazy, both) = axes
-    draw_errors(errors, data)
-    draw_grams(grams, data)
-    draw_published(published, data)
-    for panel, end, kind in ((rich, 0, "small"), (lazy, 1, "large")):
-        draw_similarity(panel, data.isel(end=end), kind)
-    draw_both(both, data)
+    sheet, at = panels("ab;cd")
+    colours = {int(k): COLOURS[int(k) - 1] for k in data.pairs.values}  # of a K, whatever the preset
+    for k, colour in colours.items():
+        error = data.error.sel(kind="untrained", pairs=k)
+        at["a"].fill_between(data.gain, error.min("seed"), error.max("seed"), color=colour, alpha=0.15, lw=0)
+        at["a"].plot(data.gain, error.median("seed"), "o-", ms=4, color=colour)
+        at["b"].plot(data.gain, data.gram.sel(pairs=k).median("seed"), "o-", ms=4, color=colour)
+    at["a"].plot(data.gain, data.lazy_error, color=INK, lw=THIN, ls=DASHES)
+    at["a"].set(yscale="log", ylabel="error of untrained pairs", title="Small weights generalise")
+    border(at["b"], data.chance, "chance", across=True)
+    at["b"].set(ylim=(0, 1.05), ylabel="Gram ratio, between / within", title="Small weights share directions")
+    for letter in "ab":
+        at[letter].set(xscale="log", xlabel="gain of the initial weights")
+    for number, (letter, kind) in enumerate((("c", "small"), ("d", "large"))):
+        title = f"Encoded items, {kind} weights (gain {float(data.end[number]):g})"
+        _inner_products(at[letter], data.isel(end=number), title)
+    theory = Line2D([], [], color=INK, lw=THIN, ls=DASHES, label="layers that do not move")
+    key(sheet, {f"K = {k}": colour for k, colour in colours.items()}, kinds=(), marks=[theory])
     return sheet
+
+
+def _inner_products(axes: Axes, data: Dataset, title: str) -> None:
+    """Inner products of all items, with the numbers of domains at their middles."""
+    image = axes.imshow(data.similarity, cmap="PuOr", vmin=-1, vmax=1, aspect="auto")
+    middles = (np.arange(data.domains) + 0.5) * data.sizes["row"] / data.domains - 0.5
+    axes.set_xticks(middles, np.arange(data.domains) + 1)
+    axes.set_yticks(middles, np.arange(data.domains) + 1)
+    axes.set(xlabel="items, by input domain", ylabel="items, by input domain", title=title)
+    axes.figure.colorbar(image, ax=axes, label="inner product / largest")
