@@ -55,9 +55,8 @@ a plateau until w has turned. **d** Distance of the tangent kernel from its init
 positive δ and moves late for negative δ. The theory is exact, with nothing fitted.
 """
 ALT = """
-Paths in the plane bend the more the more negative the imbalance is; the growth rate rises with the imbalance along the
-predicted curve. Losses fall once at positive imbalance and twice at negative imbalance, and the kernel moves with the
-second fall. The dashed theory lies on all training.
+Paths in the plane bend the more, the more negative the imbalance is; the rate rises with it along the predicted curve.
+Losses fall once if it is positive and twice if it is negative, where the kernel moves with the second fall.
 """
 
 
