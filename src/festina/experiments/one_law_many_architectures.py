@@ -56,13 +56,13 @@ CAPTION = """
 H is the squared distance of two points in a middle hidden layer of a network, P that of their outputs, and w = P −
 dy·Δy* says how the difference of the outputs, dy, is aligned with that of the targets. **a** The network in which two
 fitted rates describe w best, and **b** the one in which they describe it worst; both from the first seed. **c** R² of
-the fit of every network, its median over seeds: H and P are described in all of them, w is not. **d** The ratio κ of
-the fitted rate of the layers below to that of the layers above: a dot for each seed. The line is at equal rates. Runs
-that have not learned are left out of c and d.
+the fit of every network, its median over seeds: H and P are described well, w in some of them only. **d** The ratio κ
+of the fitted rate of the layers below to that of the layers above: a dot for each seed. The line is at equal rates.
+Runs that have not learned are left out of c and d.
 """
 ALT = """
 In panel a the dashed fit lies close to the training; in panel b it rises earlier and less steeply. R² of H and P is
-near 1 in all networks, that of w is far below in some. κ spreads over two orders of magnitude.
+near 1 in nearly all networks, that of w is far below in some. κ spreads over two orders of magnitude.
 """
 UNSURE, UNSURE_STARTS = "convolution", 4  # it does not learn from some of so many seeds; nothing is fitted to these
 DEEP_RECTIFIED, SMOOTH = ("default", "narrow", "ReLU"), ("linear", "tanh")
@@ -224,7 +224,7 @@ def figure(result: Result) -> Figure:
     for letter in "cd":
         border(at[letter], 1.0)
         at[letter].margins(y=0.1)
-    at["c"].set(title="H and P are described, w is not in all", xlabel="R² of the fit, median over seeds")
+    at["c"].set(title="H and P are described, w in some networks only", xlabel="R² of the fit, median over seeds")
     at["d"].set(title="κ tells networks apart", xlabel="κ, ratio of the fitted rates", xscale="log")
     key(sheet, CURVE_COLOURS, kinds=("training", "fit"))
     return sheet
