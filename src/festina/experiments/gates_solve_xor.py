@@ -1,15 +1,16 @@
-"""Gates turn exclusive or into linear problems, one for each point, and each is learned along a closed form.
+"""Gates split exclusive or into one linear problem per point, each learned along a closed form.
 
 No linear network does better than loss 1/2 on exclusive or. A gated network with one pathway per point does: each
 pathway receives one point, which a linear map fits, and no two pathways are ever open together. With s and d the
-moments of a pathway, correlation and input variance,
+moments of a pathway, correlation and input variance, the strength a of each obeys
 
     da/dt = 2a (s − d a),   s = √(2 + Δ²)/4,   d = (2 + Δ²)/4,   L = ½ − 4sa + 2da² = ½ (1 − a d/s)²
 
-for each, with Δ the margin of a third input (here 0). From an aligned start this is exact, and descent tends to it at
-first order in the learning rate. From small random weights the start of a pathway, a = nσ²/2 for its n units, follows
-from their distribution, and nothing is fitted. A ReLU network with as many units takes as long: while the loss is still
-on its plateau, the input weights of each unit turn towards one point, so that the network makes its own gates.
+with Δ the margin of a third input (here 0). From an aligned start this is exact, and gradient descent tends to it at
+first order in the learning rate. From small random weights the initial strength of a pathway, a = nσ²/2 for its n
+units, follows from their distribution, and nothing is fitted. A ReLU network with as many units takes as long: while
+the loss is still on its plateau, the input weights of each unit turn towards one point, so that the network makes its
+own gates.
 
 **What does not reproduce.** Appendix C prints d = 1/8 + Δ²/16, which is s². With it the printed loss falls below zero
 and tends to −3/2.
@@ -17,25 +18,28 @@ and tends to −3/2.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+import xarray
 
 from .. import Setup, inits, nets, rules, solve, tasks
-from .._figures.style import COLOURS, TIME, legend_of_kinds, new_figure, predicted, trained
+from .._figures.overlay import heat, overlay
+from .._figures.panels import border, key, panels
+from .._figures.style import COLOURS
 from .._formulas.curves import order
-from .._foundation.checks import positive, whole
 from ..gates.comparing import times_to
+from ..theories._exclusive_or import pathway_moments
 from ..theories.disjoint_pathways import effective_start, time_to_loss
+from ._kit.labelled import labelled, largest, table
+from ._kit.parameters import AtLeast, Count, Positive, Seed, Several, checked
 from ._kit.printed_formulas import four_pathways_loss
 from ._kit.training import simulate
-from ._kit.xor import LEARNED, formulas, gated, moments, selectivity
+from ._kit.xor import LEARNED, gated, moments, selectivity
 from .base import Claim, Result, at_least, at_most, between, ours, paper
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from xarray import Dataset
 
     from .. import Task
 
@@ -44,24 +48,38 @@ REFERENCE = {"saxe_slides": "“XoR dynamics”", "jarvis2025": "section 3, appe
 QUICK = dict(seeds=3, lr=0.1, points=120)
 MARGINS = (0.0, 0.5, 1.0, 2.0)  # at which the moments of pathways are compared with their formulas
 MOVING = 0.95  # of the first loss: the end of the plateau
+CAPTION = """
+**a** Outputs for the four points of exclusive or while a gated linear network learns, with one pathway per point and
+aligned initial weights; the targets are 1 and −1. **b** Loss from small random weights, one line for each seed: a
+linear network stays at 1/2, gated and ReLU networks (thin) learn together. **c** Share of the activity of a ReLU unit
+that is for one point, mean over units weighted by size; 1/4 would be the same for all points. The grey line is the time
+at which the mean loss in b has fallen by 5 %. **d** Activity of every ReLU unit for the four points after training,
+sorted by point, one seed. The theory of a is exact, that of b follows from the distribution of the weights, without a
+fit.
+"""
+ALT = """
+The outputs leave zero together and rise or fall to their targets as sigmoids, on which the theory lies. The loss of
+linear networks stays level; that of gated and ReLU networks drops at the same time, after ReLU units have come to be
+active for one point each: in the map every unit has a single bright entry.
+"""
+COLOUR_OF = dict(zip(("ReLU", "linear", "gated"), (COLOURS[0], COLOURS[3], COLOURS[2]), strict=True))
+ONE, ZERO = COLOURS[1], COLOURS[4]
 
 
+@checked
 def run(
     *,
-    hidden: int = 128,
-    variance: float = 4e-8,
-    until: float = 48.0,
-    lr: float = 0.05,
-    points: int = 240,
-    seeds: int = 10,
-    seed: int = 0,
+    hidden: Annotated[int, AtLeast(4)] = 128,
+    variance: Positive = 4e-8,
+    until: Positive = 48.0,
+    lr: Positive = 0.05,
+    points: Several = 240,
+    seeds: Count = 10,
+    seed: Seed = 0,
 ) -> Result:
     """`variance` is that of the initial weights, times `hidden`."""
-    hidden, seeds = whole(hidden, "hidden", least=4), whole(seeds, "seeds")
-    scale = np.sqrt(positive(variance, "variance") / hidden)
-    task, all_seeds = tasks.xor(0.0), list(range(seed, seed + seeds))
+    scale, task, draws = np.sqrt(variance / hidden), tasks.xor(0.0), range(seed, seed + seeds)
     net, start, random = gated("XoR", hidden), effective_start(hidden // 4, scale), inits.SmallRandom(scale)
-    rates = (lr, lr / 2, lr / 4)
     aligned = Setup(task, net, inits.Decoupled(np.sqrt(start)), rules.GradientDescent(lr), until=until, points=points)
     setups = {
         "gated, aligned": aligned,
@@ -69,44 +87,34 @@ def run(
         "ReLU, random": aligned.replace(net=nets.MLP(hidden), init=random),
         "linear, random": aligned.replace(net=nets.MLP(hidden, "linear"), init=random),
     }
-    theory = solve(aligned, "DisjointPathways", observe="outputs")
-    descents = [
-        simulate(aligned.replace(rule=rules.GradientDescent(rate)), all_seeds, ["loss", "outputs"]) for rate in rates
-    ]
-    gaps = np.array([np.abs(descent["outputs"] - theory["outputs"]).max() for descent in descents])
-    switched = simulate(setups["gated, random"], all_seeds, ["loss", "outputs"])
-    relu = simulate(setups["ReLU, random"], all_seeds, ["loss", "representation", "unit_size"])
-    linear = simulate(setups["linear, random"], all_seeds, "loss")
-    s, d = (float(moment) for moment in formulas("XoR", 0.0))
-    gated_inputs = np.concatenate([opening[:, None] * task.x for opening in net.moments(task).openings], axis=1)
-    import xarray
-
+    theory = solve(aligned, "DisjointPathways", observe=["outputs", "loss"])
+    slower = [aligned.replace(rule=rules.GradientDescent(lr / k)) for k in (1, 2, 4)]
+    descents = [simulate(setup, draws, ["loss", "outputs"]) for setup in slower]
+    gaps = [np.abs(descent["outputs"] - theory["outputs"]).max() for descent in descents]
+    switched = simulate(setups["gated, random"], draws, ["loss", "outputs"])
+    relu = simulate(setups["ReLU, random"], draws, ["loss", "representation", "unit_size"])
+    linear = simulate(setups["linear, random"], draws, "loss")
+    s, d = pathway_moments("XoR", 0.0)
+    split = np.concatenate([opening[:, None] * task.x for opening in net.moments(task).openings], axis=1)
+    activity = labelled(relu, "representation")
     data = xarray.Dataset(
         {
-            "answer": ("sample", task.y[:, 0]),
-            "theory": (("time", "sample"), theory["outputs"][..., 0]),
-            "aligned": (("seed", "time", "sample"), descents[0]["outputs"][..., 0]),
-            "largest_gap": ("rate", gaps),
-            "gated_loss": (("seed", "time"), switched["loss"]),
-            "relu_loss": (("seed", "time"), relu["loss"]),
-            "linear_loss": (("seed", "time"), linear["loss"]),
-            "activity": (("seed", "sample", "hidden"), relu["representation"][:, -1]),
-            "unit_size": (("seed", "hidden"), relu["unit_size"][:, -1]),
-            "selectivity": (("seed", "time"), selectivity(relu["representation"], relu["unit_size"])),
-            "predicted_time": ((), time_to_loss(s, target=s / d, start=start, fraction=LEARNED, lr=lr)),
-            "printed_loss": ("time", four_pathways_loss(aligned.times, s, s**2, start)),
-            "moments": (("margin", "of"), [moments(net, margin) for margin in MARGINS]),
-            "formula": (("margin", "of"), [formulas("XoR", margin) for margin in MARGINS]),
-            "floor": ("gates", [_least_loss(inputs, task) for inputs in (task.x, gated_inputs)]),
-        },
-        coords={
-            "time": aligned.times,
-            "seed": all_seeds,
-            "sample": list(task.items or ()),
-            "rate": list(rates),
-            "margin": list(MARGINS),
-            "of": ["s", "d"],
-            "gates": ["without", "one per point"],
+            "answer": table(task.y[:, 0], "sample"),
+            "theory": labelled(theory, "outputs")[..., 0],
+            "aligned": labelled(descents[0], "outputs")[..., 0],
+            "theory_loss": labelled(theory, "loss"),
+            "order": order(np.array(gaps))[-1],
+            "gated_loss": labelled(switched, "loss"),
+            "relu_loss": labelled(relu, "loss"),
+            "linear_loss": labelled(linear, "loss"),
+            "activity": activity.isel(time=-1, drop=True),
+            "unit_size": labelled(relu, "unit_size").isel(time=-1, drop=True).rename(unit="hidden"),
+            "selectivity": table(selectivity(relu["representation"], relu["unit_size"]), "seed", "time"),
+            "predicted_time": time_to_loss(s, target=s / d, start=start, fraction=LEARNED, lr=lr),
+            "printed_loss": table(four_pathways_loss(aligned.times, s, s**2, start), "time"),
+            "moments": table([moments(net, margin) for margin in MARGINS], "margin", "of"),
+            "formula": table([pathway_moments("XoR", margin) for margin in MARGINS], "margin", "of"),
+            "floor": table([_least_loss(inputs, task) for inputs in (task.x, split)], "gates"),
         },
     )
     return Result(data, setups, {"gated, aligned": theory})
@@ -124,48 +132,53 @@ def claims(result: Result) -> list[Claim]:
     switched, relu = (times_to(times, data[f"{net}_loss"].values, LEARNED).mean() for net in ("gated", "relu"))
     moving = times_to(times, data.relu_loss.values, MOVING)
     by_then = [np.interp(when, times, curve) for when, curve in zip(moving, data.selectivity.values, strict=True)]
-    served = data.activity.argmax("sample").values
-    sizes = data.unit_size.values
-    shares = np.array([(sizes * (served == item)).sum(axis=1) / sizes.sum(axis=1) for item in range(4)])
+    served = data.activity.argmax("sample")
+    shares = [(data.unit_size * (served == item)).sum("hidden") / data.unit_size.sum("hidden") for item in range(4)]
+    end = data.isel(time=-1)
+    late = abs(switched / float(data.predicted_time) - 1)
+    alike = abs(relu / switched - 1)
     return [
-        paper("No linear map does better than 1/2: its least loss", at_least(data.floor[0], 0.5 - 1e-12)),
+        paper("Least loss of a linear map with one gate per point", at_most(data.floor[1], 1e-12), headline=True),
+        paper(
+            "A ReLU network against a gated one with as many units: relative gap of the times to loss 0.2",
+            at_most(alike, 0.05),
+            headline=True,
+            panel="b",
+        ),
+        paper("Least loss of a linear map of exclusive or", at_least(data.floor[0], 0.5 - 1e-12)),
+        ours("Final loss of linear networks: least over seeds", at_least(end.linear_loss.min(), 0.499), panel="b"),
         ours(
-            "… and no trained linear network ends below it: least final loss over seeds",
-            at_least(data.linear_loss.isel(time=-1).min(), 0.499),
-        ),
-        paper("With one gate per point a linear map fits all: its least loss", at_most(data.floor[1], 1e-12)),
-        ours(
-            "A pathway has s = √(2 + Δ²)/4 and d = (2 + Δ²)/4: largest gap over Δ",
-            at_most(np.abs(data.moments - data.formula).max(), 1e-12),
-        ),
-        ours(
-            "Descent tends to the closed form as lr → 0, aligned start: order",
-            between(order(data.largest_gap.values)[-1], 0.9, 1.1),
-        ),
-        paper(
-            "From random weights all gated networks learn exclusive or: largest final loss",
-            at_most(data.gated_loss.isel(time=-1).max(), 1e-3),
-        ),
-        paper(
-            "… and the time to loss 0.2 is that of the closed form from nσ²/2 (not fitted): relative gap of the mean",
-            at_most(abs(switched / data.predicted_time - 1), 0.03),
-        ),
-        paper(
-            "A ReLU network with as many units takes as long: relative gap of the times to loss 0.2",
-            at_most(abs(relu / switched - 1), 0.05),
-        ),
-        paper(
-            "Each ReLU unit specialises on one point: final share of its activity on this point, lowest over seeds",
-            at_least(data.selectivity.isel(time=-1).min(), 0.97),
+            "s and d of a pathway against √(2 + Δ²)/4 and (2 + Δ²)/4: largest gap over Δ",
+            at_most(largest(data.moments - data.formula), 1e-12),
         ),
         ours(
-            "… and does so before it learns: that share when the loss has fallen by 5 %, lowest",
-            at_least(min(by_then), 0.9),
+            "Gap between descent and the closed form, aligned: order in the learning rate",
+            between(data.order, 0.9, 1.1),
         ),
-        ours("… with a quarter of the weight for each point: smallest share", between(shares.min(), 0.24, 0.2501)),
+        paper(
+            "Final loss of gated networks from random weights: largest", at_most(end.gated_loss.max(), 1e-3), panel="b"
+        ),
+        paper(
+            "Time to loss 0.2 from random weights against the closed form from nσ²/2 (not fitted): gap of the mean",
+            at_most(late, 0.03),
+            panel="b",
+        ),
+        paper(
+            "Share of the activity of ReLU units that is for one point, after training: lowest over seeds",
+            at_least(end.selectivity.min(), 0.97),
+            panel="c",
+        ),
+        ours(
+            "The same share when the loss has fallen by 5 %: lowest over seeds", at_least(min(by_then), 0.9), panel="c"
+        ),
+        ours(
+            "Share of the weight of ReLU units for each point: smallest",
+            between(np.min(shares), 0.24, 0.2501),
+            panel="d",
+        ),
         paper(
             "With d as printed, 1/8 + Δ²/16, the loss does not fall below zero: its last value",
-            at_least(data.printed_loss[-1], 0.0),
+            at_least(end.printed_loss, 0.0),
             fails="the printed d is s² and must be (2 + Δ²)/4 = 4s²; with s² the loss tends to −3/2",
         ),
     ]
@@ -173,42 +186,24 @@ def claims(result: Result) -> list[Claim]:
 
 def figure(result: Result) -> Figure:
     data = result.data
-    sheet, ((outputs, losses), (units, printed)) = new_figure(2, 2, width=4.8)
-    for k in range(data.sizes["sample"]):
-        colour = COLOURS[0] if float(data.answer[k]) > 0 else COLOURS[1]
-        trained(outputs, data.time, data.aligned.isel(sample=k), colour=colour)
-        predicted(outputs, data.time, data.theory.isel(sample=k), colour=colour)
-    outputs.set(xlabel=TIME, ylabel="output for each point", title="one gate per point, aligned start")
-    legend_of_kinds(outputs, loc="upper left")
-    closed = 0.5 * np.mean((data.answer.values - data.theory.values) ** 2, axis=1)
-    for name, colour in (("linear", COLOURS[3]), ("gated", COLOURS[1])):
-        trained(losses, data.time, data[f"{name}_loss"], colour=colour, label=name)
-    # The line is thin, because a pale one would be hidden below that of the gated networks.
-    labels = ["ReLU", *[None] * (data.sizes["seed"] - 1)]
-    losses.plot(data.time, data.relu_loss.T, color=COLOURS[0], lw=1, label=labels)
-    predicted(losses, data.time, closed, colour=COLOURS[1], label="closed form")
-    alignment = losses.twinx()
-    alignment.plot(data.time, data.selectivity.mean("seed"), color="0.4", lw=1, ls=":")
-    alignment.set(ylim=(0, 1.05), ylabel="activity for one point (dotted)")
-    alignment.spines["right"].set_visible(True)
-    losses.set(xlabel=TIME, ylabel="loss", title="random weights", ylim=(-0.02, 0.53))
-    losses.legend(loc="lower left")
-    _draw_units(units, data.isel(seed=0))
-    predicted(printed, data.time, closed, colour=COLOURS[1], label="d = (2 + Δ²)/4")
-    printed.plot(data.time, data.printed_loss, color=COLOURS[3], ls=":", lw=2, label="d as printed")
-    printed.axhline(0, color="0.8", lw=0.8, zorder=0)
-    printed.set(xlabel=TIME, ylabel="loss", title="with d as printed the loss falls below zero")
-    printed.legend(loc="lower left")
+    sheet, at = panels("ab;cd")
+    by_answer = [ONE if answer > 0 else ZERO for answer in data.answer.values]
+    overlay(at["a"], data.aligned, data.theory, by="sample", colours=by_answer)
+    at["a"].set(ylabel="output for each point", title="One pathway per point, aligned weights")
+    for name in ("linear", "gated"):
+        overlay(at["b"], data[f"{name}_loss"], colours=COLOUR_OF[name])
+    overlay(at["b"], theory=data.theory_loss, colours=COLOUR_OF["gated"])
+    # Thin, because a pale line would be hidden below those of the gated networks.
+    at["b"].plot(data.time, data.relu_loss.transpose("time", "seed"), color=COLOUR_OF["ReLU"], lw=1)
+    at["b"].set(ylabel="loss", title="Small random weights", ylim=(-0.02, 0.53))
+    overlay(at["c"], data.selectivity, colours=COLOUR_OF["ReLU"])
+    mean = data.relu_loss.mean("seed")
+    border(at["c"], float(data.time[int((mean < MOVING * mean[0]).argmax("time"))]))
+    at["c"].set(ylabel="share of the activity", ylim=(0, 1.05), title="ReLU units choose a point early")
+    one = data.activity.isel(seed=0)
+    places = np.lexsort((-one.max("sample").values, one.argmax("sample").values))
+    heat(at["d"], one.isel(hidden=places), rows="sample", columns="hidden", label="activity", colours="Purples")
+    at["d"].images[0].set_interpolation("nearest")
+    at["d"].set(xlabel="hidden unit of the ReLU network, sorted", ylabel="point", title="Each unit serves one point")
+    key(sheet, {"target 1": ONE, "target −1": ZERO} | {f"{name} network": c for name, c in COLOUR_OF.items()})
     return sheet
-
-
-def _draw_units(axes: Axes, data: Dataset) -> None:
-    """Final activity of the ReLU units for the four points; units active for the same point are side by side."""
-    activity = data.activity.values
-    places = np.lexsort((-activity.max(axis=0), activity.argmax(axis=0)))
-    image = axes.imshow(activity[:, places], aspect="auto", cmap="Purples", vmin=0, interpolation="nearest")
-    axes.set_yticks(range(data.sizes["sample"]), list(data["sample"].values))
-    axes.set(
-        xlabel="hidden unit of the ReLU network, sorted", ylabel="point", title="ReLU units specialise on one point"
-    )
-    axes.figure.colorbar(image, ax=axes, shrink=0.8, label="activity in the end")

@@ -1,4 +1,4 @@
-"""Exclusive or with a margin Δ: two gatings, the moments of their pathways, and where ReLU units are active."""
+"""Exclusive or with a margin Δ: gated networks that solve it, their moments, and where ReLU units are active."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 from jaxtyping import Float
 
 from ... import nets, tasks
+from ...theories._exclusive_or import GATINGS, margin_where_zero
 
-GATINGS = {"linear": ((1, 2), (0, 3)), "XoR": ((0,), (1,), (2,), (3,))}  # the points that open each pathway
 LEARNED = 0.4  # of the first loss: a loss of 0.2
 Activity = Float[np.ndarray, "*runs sample hidden"]
 Sizes = Float[np.ndarray, "*runs hidden"]
@@ -19,20 +19,21 @@ def gated(gating: str, hidden: int) -> nets.Gated:
     return nets.Gated.pathways([{"on": {"item": items}, "width": hidden // len(points)} for items in points])
 
 
-def formulas(
-    gating: str, margin: float | Float[np.ndarray, "*margins"]
-) -> tuple[float | Float[np.ndarray, "*margins"], float | Float[np.ndarray, "*margins"]]:
-    """s and d of every pathway [jarvis2025, appendix C]; d of XoR gates is corrected, since s² is printed."""
-    if gating == "linear":
-        return margin / 2, margin**2 / 2
-    return np.sqrt(2 + margin**2) / 4, (2 + margin**2) / 4
-
-
 def moments(net: nets.Gated, margin: float) -> tuple[float, float]:
     """s and d of the first pathway, from the samples that it lets through; all pathways have the same."""
     gated_moments = net.moments(tasks.xor(margin))
     _, values, right = np.linalg.svd(gated_moments.cov_yx[0], full_matrices=False)
     return values[0], right[0] @ gated_moments.cov_x[0, 0] @ right[0]
+
+
+def alone_until() -> float:
+    """The margin up to which a unit with weights along the input of a point is inactive on all other points."""
+
+    def largest_overlap(margin: float) -> float:
+        points = np.asarray(tasks.xor(margin).x)
+        return np.max((points @ points.T)[~np.eye(len(points), dtype=bool)])
+
+    return margin_where_zero(largest_overlap, 1.0)
 
 
 def one_point_share(activity: Activity, sizes: Sizes) -> Float[np.ndarray, "*runs"]:
