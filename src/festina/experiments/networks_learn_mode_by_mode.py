@@ -40,10 +40,10 @@ QUICK = dict(seeds=4, lr=0.04, points=150)
 CAPTION = """
 **a** The four singular modes of the task: what each tells apart, as its weight on every item; s is the singular value.
 Mode 1 is what all items share, mode 2 separates animals from plants, modes 3 and 4 separate the items within each.
-**b** Strength of every mode while a network without hidden layer learns: all rise together. **c** The same for a network
-with one hidden layer that starts aligned with the modes: each mode waits, then rises quickly, the broad ones first.
-**d** The same from small random weights, one line for each seed. The theory of c is exact; that of d starts from the
-mean strength that the random weights give a mode, with nothing fitted.
+**b** Strength of every mode while a network without hidden layer learns: all rise together. **c** The same for a
+network with one hidden layer that starts aligned with the modes: each mode waits, then rises quickly, the broad ones
+first. **d** The same from small random weights (sd: standard deviation), one line for each seed. The theory of c is
+exact; that of d starts from the mean strength that the random weights give a mode, with nothing fitted.
 """
 ALT = """
 In the shallow network four curves rise at once; in the deep networks they rise one after another as sigmoids, and the
@@ -71,8 +71,10 @@ def run(
     shallow = deep.replace(net=nets.DeepLinear(()))
     random = {scale: deep.replace(init=inits.SmallRandom(scale)) for scale in scales}
     runs = {s: simulate(setup, range(seed, seed + seeds), ["modes", "map", "loss"]) for s, setup in random.items()}
-    begins = {scale: hidden * scale**2 / 2 for scale in scales}  # from the law of the weights, not fitted
-    numbers = dict(singular_value=modes.singular_values, variance=modes.variances)
+    of_modes = dict(singular_value=modes.singular_values, variance=modes.variances)
+    numbers = {scale: of_modes | dict(start=hidden * scale**2 / 2) for scale in scales}  # not fitted
+    theory = {s: table(mode(deep.times, **known), "time", "mode") for s, known in numbers.items()}
+    half_times = {s: table(time_to(modes.targets() / 2, **known), "mode") for s, known in numbers.items()}
     aligned, of_deep = approach(deep, "AlignedModes", "modes", seed=seed)
     flat, of_shallow = approach(shallow, "AlignedModes", "modes", halvings=0, seed=seed)
     data = xarray.Dataset(
@@ -80,14 +82,10 @@ def run(
             **prefixed(of_deep, "deep"),
             **prefixed(of_shallow[["theory", "training"]], "shallow"),
             "random_training": stack({s: labelled(run, "modes") for s, run in runs.items()}, "scale"),
-            "random_theory": stack(
-                {s: table(mode(deep.times, **numbers, start=a), "time", "mode") for s, a in begins.items()}, "scale"
-            ),
+            "random_theory": stack(theory, "scale"),
             "random_loss": stack({s: labelled(run, "loss") for s, run in runs.items()}, "scale"),
             "outside_modes": stack({s: _outside(labelled(run, "map"), modes) for s, run in runs.items()}, "scale"),
-            "predicted_half": stack(
-                {s: table(time_to(modes.targets() / 2, **numbers, start=a), "mode") for s, a in begins.items()}, "scale"
-            ),
+            "predicted_half": stack(half_times, "scale"),
             "target": table(modes.targets(), "mode"),
             "singular_value": table(modes.singular_values, "mode"),
             "right": table(modes.right, "input", "mode", long_name="weight of the item"),
@@ -114,8 +112,12 @@ def claims(result: Result) -> list[Claim]:
     levels = xarray.concat([half[..., :2], half[..., 2:].min("mode")], "mode")
     halves = {net: time_at(data[f"{net}_training"], target / 2) for net in ("shallow", "deep")}
     spread = {net: float(half.max() / half.min()) for net, half in halves.items()}
-    rise = {net: _rise(data[f"{net}_training"], target) / half for net, half in halves.items()}
+    shallow, deep = (_rise(data[f"{net}_training"], target) / half for net, half in halves.items())
     outside = data.outside_modes.max("seed").values
+    fall = (outside[:-1] / outside[1:]).min()
+    gap = largest((data.deep_theory - data.deep_training) / target)
+    delay_gap = largest(half.median("seed") / smallest.predicted_half - 1)
+    values, loss = largest(data.singular_value - np.sqrt([7, 3, 1, 1]) / 4), smallest.random_loss.isel(time=-1).max()
     return [
         paper(
             "Share of seeds that learn broad distinctions before narrow ones, from the smallest random weights",
@@ -124,59 +126,23 @@ def claims(result: Result) -> list[Claim]:
             panel="d",
         ),
         ours(
-            "Deep network, last half-time of a mode over the first: modes are learned one after another",
+            "Deep network, last half-time of a mode over the first: one mode after another",
             at_least(spread["deep"], 2.0),
             headline=True,
             panel="c",
         ),
-        ours(
-            "Shallow network, last half-time of a mode over the first: all modes are learned at once",
-            at_most(spread["shallow"], 1.01),
-            panel="b",
-        ),
+        ours("Shallow network, last half-time of a mode over the first", at_most(spread["shallow"], 1.01), panel="b"),
+        paper("Singular values of the task: largest gap to √7/4, √3/4, 1/4, 1/4", at_most(values, 1e-12), panel="a"),
+        paper("Final loss from the smallest random weights: largest over seeds", at_most(loss, 1e-3)),
+        paper("Part of the map that mixes modes over the target, small weights: largest", at_most(outside[-1], 0.05)),
+        ours("Part that mixes modes, over that at the next smaller scale of weights: least", at_least(fall, 1.0)),
+        paper("Closed form against training, aligned: largest gap over the target", at_most(gap, 0.1), panel="c"),
+        ours("Gap between descent and the closed form: order in lr", between(data.deep_order[-1], 0.9, 1.1)),
         paper(
-            "Singular values of the task, largest difference from √7/4, √3/4, 1/4 and 1/4",
-            at_most(largest(data.singular_value - np.sqrt([7, 3, 1, 1]) / 4), 1e-12),
-            panel="a",
+            "Half-times from random weights: largest gap to the theory (not fitted)", at_most(delay_gap, 0.1), panel="d"
         ),
-        paper(
-            "Largest final loss over seeds, from the smallest random weights: the network learns the task",
-            at_most(smallest.random_loss.isel(time=-1).max(), 1e-3),
-        ),
-        paper(
-            "Largest part of the map between different modes, over the target map, from the smallest random weights: "
-            "a full network acts like several chains",
-            at_most(outside[-1], 0.05),
-        ),
-        ours(
-            "Part of the map between modes at one scale of random weights over that at the next smaller scale: smallest",
-            at_least(np.min(outside[:-1] / outside[1:]), 1.0),
-        ),
-        paper(
-            "Closed form against training from the aligned start: largest gap over the target of a mode",
-            at_most(largest((data.deep_theory - data.deep_training) / target), 0.1),
-            panel="c",
-        ),
-        ours(
-            "Gap between gradient descent and the closed form: order in the learning rate",
-            between(data.deep_order[-1], 0.9, 1.1),
-        ),
-        paper(
-            "Half-times from random weights against those of the closed form from N_h σ²/2, which is not fitted: "
-            "largest relative gap of the median over seeds",
-            at_most(largest(half.median("seed") / smallest.predicted_half - 1), 0.1),
-            panel="d",
-        ),
-        paper(
-            "Deep network, time from 10 to 90 % of a mode over its half-time, largest: transitions are stage-like",
-            at_most(rise["deep"].max(), 1.0),
-            panel="c",
-        ),
-        paper(
-            "Shallow network, time from 10 to 90 % of a mode over its half-time, smallest: learning is gradual",
-            at_least(rise["shallow"].min(), 2.0),
-            panel="b",
-        ),
+        paper("Deep network, time from 10 to 90 % over half-time: largest", at_most(deep.max(), 1.0), panel="c"),
+        paper("Shallow network, time from 10 to 90 % over half-time: least", at_least(shallow.min(), 2.0), panel="b"),
     ]
 
 
@@ -194,14 +160,10 @@ def figure(result: Result) -> Figure:
     overlay(at["b"], data.shallow_training, data.shallow_theory, by="mode", colours=MODE_COLOURS)
     overlay(at["c"], data.deep_training, data.deep_theory, by="mode", colours=MODE_COLOURS)
     overlay(at["d"], smallest.random_training, smallest.random_theory, by="mode", colours=MODE_COLOURS)
-    titles = dict(
-        a="What each mode tells apart",
-        b="No hidden layer: all modes at once",
-        c="One hidden layer: one mode after another",
-        d=f"From random weights of sd {float(smallest.scale):g}",
-    )
-    for letter, title in titles.items():
-        at[letter].set_title(title)
+    at["a"].set_title("What each mode tells apart")
+    at["b"].set_title("No hidden layer: all modes at once")
+    at["c"].set_title("One hidden layer: one mode after another")
+    at["d"].set_title(f"From random weights of sd {float(smallest.scale):g}")
     for letter in "bcd":
         at[letter].set_ylabel("strength of the mode")
     key(sheet, dict(zip(["mode 1", "mode 2", "modes 3 and 4"], MODE_COLOURS, strict=False)))
