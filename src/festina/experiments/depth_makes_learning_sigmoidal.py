@@ -145,13 +145,11 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         paper(
-            "Two layers have a saddle: lowest curvature of the loss at zero weights",
+            "Two layers have a saddle: lowest curvature of the loss at zero",
             at_most(data.deep_curvature[0], -1e-6),
             panel="a",
         ),
-        paper(
-            "One layer has no saddle: curvature of the loss at zero weight", at_least(data.shallow_curvature[0], 1e-6)
-        ),
+        paper("One layer has no saddle: curvature of the loss at zero", at_least(data.shallow_curvature[0], 1e-6)),
         paper(
             "The curve printed for D = 2 is that of training: largest gap / target",
             at_most(largest((data.printed_deep - deep) / data.target), 0.01),
@@ -174,14 +172,8 @@ def claims(result: Result) -> list[Claim]:
             fails="finite depth tends to the limit only as 1/D; at D = 10 the finite-D curve is needed",
             panel="d",
         ),
-        ours(
-            "Gap between descent and the closed form: lowest order in the learning rate over D",
-            between(orders.min(), 0.9, 1.1),
-        ),
-        ours(
-            "Gap between descent and the closed form: highest order in the learning rate over D",
-            between(orders.max(), 0.9, 1.1),
-        ),
+        ours("Gap between descent and the closed form: lowest order in lr over D", between(orders.min(), 0.9, 1.1)),
+        ours("Gap between descent and the closed form: highest order in lr over D", between(orders.max(), 0.9, 1.1)),
         ours("Half-time, gap between depth D and the limit D → ∞: order in 1/D", between(to_limit[-1], 0.9, 1.1)),
     ]
 
@@ -211,9 +203,7 @@ def figure(result: Result) -> Figure:
     notes = [("c", 0.15, 1.05, "as printed"), ("d", 0.72, 0.05, "as printed"), ("d", 0.73, 0.5, "D → ∞, corrected")]
     for letter, x, y, note in notes:
         at[letter].text(x * until, y * target, note, size=LEGEND_SIZE)
-    titles = dict(
-        b="Depth makes learning sigmoidal", c="The formula printed for D = 1", d="The formula printed for D ≥ 3"
-    )
+    titles = dict(b="Depth makes learning sigmoidal", c="Formula printed for D = 1", d="Formula printed for D ≥ 3")
     for letter, title in titles.items():
         at[letter].set(title=title, xlabel="time (τ/D)", ylabel="strength a of the mode", ylim=(None, 1.15 * target))
     key(sheet, {f"D = {depth}": colour for depth, colour in colours.items()})
