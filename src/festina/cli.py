@@ -81,7 +81,9 @@ def run(
     name: Annotated[str, typer.Argument(help="An experiment from `festina list`.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for the page, report.json, data.nc, figure.svg and figure.png.", show_default="reports/NAME"),
+        typer.Option(
+            help="Folder for the page, report.json, data.nc, figure.svg and figure.png.", show_default="reports/NAME"
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Use the quick preset.")] = False,
     preset: Annotated[str | None, typer.Option(help="full, quick, or a setting that `festina show` lists.")] = None,
