@@ -121,10 +121,14 @@ def _without_words(figure):
     for axes in figure.axes:
         if not axes.axison or not axes.get_visible() or axes.get_label() == "<colorbar>":
             continue
-        for word, axis, label in (("x label", axes.xaxis, axes.get_xlabel()), ("y label", axes.yaxis, axes.get_ylabel())):
+        for word, axis, label in (
+            ("x label", axes.xaxis, axes.get_xlabel()),
+            ("y label", axes.yaxis, axes.get_ylabel()),
+        ):
             ticks = [tick.get_text() for tick in axis.get_ticklabels() if tick.get_visible() and tick.get_text()]
             shared = any(
-                other is not axes and other.get_shared_x_axes().joined(axes, other) if word[0] == "x"
+                other is not axes and other.get_shared_x_axes().joined(axes, other)
+                if word[0] == "x"
                 else other is not axes and other.get_shared_y_axes().joined(axes, other)
                 for other in figure.axes
             )

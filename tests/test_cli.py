@@ -12,7 +12,7 @@ import pytest
 from festina import cli
 from festina._reporting import process
 
-COMMANDS = ("list", "show", "run", "reproduce", "doctor")
+COMMANDS = ("list", "show", "run", "reproduce", "open", "doctor")
 
 
 @pytest.fixture
@@ -64,6 +64,9 @@ def test_list_and_show(festina):
     assert "AlignedModes" in listed["theories"]
     assert "hierarchy" in listed["tasks"]
     assert "depth_makes_learning_sigmoidal" in festina("list")[1]
+    assert "Modes and depth" in festina("list")[1]
+    assert "example" not in json.loads(festina("show", "AlignedModes", "--json")[1])
+    assert "balanced" in json.loads(festina("show", "AlignedModes", "--json", "--measure")[1])["example"]
     shown = festina("show", "AlignedModes")[1]
     assert "Errata" in shown
     assert "saxe2014" in shown
@@ -92,6 +95,23 @@ def test_run_takes_any_parameter_and_writes_the_report(festina, tmp_path, monkey
     assert facts["parameters"]["points"] == 40
     assert facts["seed"] == 1
     assert str(written.relative_to(tmp_path)) in out
+    assert "<h1>festina: " in written.with_name("index.html").read_text()
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert festina("open", name)[0] == festina("open")[0] == 0
+    assert opened == 2 * [written.with_name("index.html").as_uri()]
+
+
+def test_open_says_where_it_looked(festina, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = festina("open", "nowhere")
+    assert code == 2
+    assert "no page in nowhere, reports/nowhere" in err
+
+
+def test_names_are_completed_from_the_files():
+    assert "networks_learn_mode_by_mode" in cli._experiments("networks_")
+    assert cli._names("Aligned") == ["AlignedChains", "AlignedModes", "Aligned"]
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # of orders that are not there

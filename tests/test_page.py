@@ -123,7 +123,7 @@ def test_hostile_text_stays_text():
     tags = Tags(page).found
     assert "&lt;script&gt;alert(1)" in page
     assert [name for name, _ in tags].count("script") == 1
-    assert {name for name, _ in tags} - {name for name, _ in benign.found} <= {"em"}
+    assert {name for name, _ in tags} - {name for name, _ in benign.found} <= {"em", "figcaption"}
     assert not any(key.startswith("on") for _, attributes in tags for key in attributes)
 
 
@@ -209,7 +209,8 @@ def test_both_colour_schemes_and_print_are_there():
 )
 def test_an_outcome_is_said_in_symbol_and_words(holds, expected, status, said):
     page = render([with_claim(holds=holds, expected=expected, reason="other units")], {})
-    table = page[page.index("<table") : page.index("</table>")]
+    claims = page[page.index("<caption>Claims") :]
+    table = claims[: claims.index("</table>")]
     assert f'class="mark {status}"' in table
     assert said in words(page)
     assert "other units" in words(page)
@@ -244,8 +245,49 @@ def test_a_section_says_how_to_run_it_again_and_what_it_ran_on():
 
 
 def test_a_fitted_claim_says_so():
-    assert "fitted" not in words(render([with_claim()], {}))
-    assert "fitted" in words(render([with_claim(fitted=True)], {}))
+    plain, fitted = (render([with_claim(fitted=which)], {}) for which in (False, True))
+    assert plain.count('class="tag"') == 1  # the legend of the marks
+    assert fitted.count('class="tag"') == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("**What does not reproduce.** It", "<strong>What does not reproduce.</strong> It"),
+        ("*per pathway*, a*b and 2 * 3", "<em>per pathway</em>, a*b and 2 * 3"),
+        (r"Δy\* of `a*b*`", "Δy* of <code>a*b*</code>"),
+        ("**<b>**", "<strong>&lt;b&gt;</strong>"),
+    ],
+)
+def test_markdown_of_captions_and_docstrings_is_rendered(written, shown):
+    assert text(written) == shown
+
+
+def test_formulas_are_typeset():
+    shown = formula("    da/dt = 2 |a|^(2−2/D) (s − λ a),      a_0 > 0      [saxe2014, eq. 12]")
+    assert "d<i>a</i>/d<i>t</i> = 2 |<i>a</i>|<sup>2−2/<i>D</i></sup> (<i>s</i> − <i>λ</i> <i>a</i>)" in shown
+    assert "<i>a</i><sub>0</sub> &gt; 0" in shown
+    assert "<small>[saxe2014, eq. 12]</small>" in shown
+    assert 'aria-label="da/dt = 2 |a|^(2−2/D)' in shown
+
+
+def test_the_headline_is_apart_from_controls_and_points_to_its_panel():
+    page = render([report(claims=[CLAIM | {"headline": True, "panel": "b"}, CLAIM])], {REPORT["experiment"]: SVG})
+    assert page.index("The finding") < page.index("panel b") < page.index("Controls and details")
+
+
+def test_what_does_not_reproduce_is_in_one_table():
+    claim = {"holds": False, "expected": False, "reason": "another lr", "required": ">= 0.9", "measured": 0.5}
+    page = words(render([report(), report(experiment="two", claims=[CLAIM | claim])], {}))
+    table = page[page.index("What does not reproduce Claims of the sources") :]
+    assert "strong modes rise first two ≥ 0.9 0.5 another lr" in table
+
+
+def test_experiments_stand_under_their_themes_with_links_to_neighbours():
+    page = render([report(theme="modes"), report(experiment="two", theme="gates")], {})
+    assert page.index("Modes and depth") < page.index("Gated networks and the race of pathways")
+    assert 'rel="next"' in page
+    assert 'rel="prev"' in page
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from ._foundation.version import __version__
 app = typer.Typer(
     help="How neural networks learn: theory beside training.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 Json = Annotated[bool, typer.Option("--json", help="Write JSON for a machine.")]
@@ -25,6 +24,18 @@ Seed = Annotated[int, typer.Option(help="Seed of every random draw.")]
 Cache = Annotated[
     bool, typer.Option("--cache/--no-cache", help="Keep compiled programs in the user's cache folder; see doctor.")
 ]
+
+
+def _experiments(incomplete: str) -> list[str]:
+    """Names of experiments that begin so, read off their files: completion must be quick."""
+    files = (Path(__file__).parent / "experiments").glob("[!_]*_*.py")
+    return sorted(file.stem for file in files if file.stem.startswith(incomplete))
+
+
+def _names(incomplete: str) -> list[str]:
+    from ._reporting.catalogue import catalogue
+
+    return [name for members in catalogue().values() for name in members if name.startswith(incomplete)]
 
 
 def _version(asked: bool) -> None:
@@ -52,36 +63,40 @@ def list_(as_json: Json = False) -> None:
     if as_json:
         _echo_json(listing)
         return
-    for kind, members in listing.items():
-        typer.echo(f"\n{kind}")
-        for name, line in members.items():
-            typer.echo(f"  {name:<34} {line}")
+    from ._reporting.terminal import print_listing
+
+    print_listing(listing)
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(help="A name from `festina list`.")], as_json: Json = False) -> None:
+def show(
+    name: Annotated[str, typer.Argument(help="A name from `festina list`.", autocompletion=_names)],
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure the assumptions of a theory on its example (seconds).")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Show what is known about one experiment, theory, task, net, init or rule."""
     from ._reporting.catalogue import describe
 
-    listing = describe(name)
+    facts = describe(name, measure=measure)
     if as_json:
-        _echo_json(listing)
+        _echo_json(facts)
         return
-    typer.echo(f"{listing['name']} ({listing['kind']})\n\n{listing['text']}")
-    for heading in ("parameters", "quick", "presets", "reference", "example"):
-        if listing.get(heading):
-            typer.echo(f"\n{heading}:")
-            for key, value in listing[heading].items():
-                typer.echo(f"  {key}: {value}")
+    from ._reporting.terminal import print_member
+
+    print_member(facts)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def run(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(help="An experiment from `festina list`.")],
+    name: Annotated[str, typer.Argument(help="An experiment from `festina list`.", autocompletion=_experiments)],
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for the page, report.json, data.nc, figure.svg and figure.png.", show_default="reports/NAME"),
+        typer.Option(
+            help="Folder for the page, report.json, data.nc, figure.svg and figure.png.", show_default="reports/NAME"
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Use the quick preset.")] = False,
     preset: Annotated[str | None, typer.Option(help="full, quick, or a setting that `festina show` lists.")] = None,
@@ -106,14 +121,19 @@ def run(
     if as_json:
         _echo_json(report.to_dict())
     else:
-        typer.echo(repr(report))
-        typer.echo(f"\nReport: {page}\nFigure: {out / 'figure.png'}")
+        from ._reporting.terminal import print_report
+
+        print_report(report)
+        typer.echo(f"\nReport: {out / 'report.json'}\nFigure: {out / 'figure.png'}\nPage:   {page}")
     raise typer.Exit(0 if report.as_expected else 1)
 
 
 @app.command()
 def reproduce(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments; all of them if none is named.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Experiments; all of them if none is named.", autocompletion=_experiments),
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick/--full", help="Small sizes (minutes), or the papers' own.")] = True,
     out: Annotated[Path, typer.Option(help="Folder for the page and for one folder per experiment.")] = Path(
         "reproduction"
@@ -155,6 +175,34 @@ def reproduce(
         typer.echo(f"\n{len(summary.done)} experiments, {len(summary.failures)} failures: {outcome}.")
         typer.echo(f"Report: {summary.page.resolve()}")
     raise typer.Exit(0 if summary.as_expected else 1)
+
+
+@app.command(name="open")
+def open_(
+    where: Annotated[
+        Path | None,
+        typer.Argument(help="A folder with a page, or the name of an experiment that was run.", show_default="newest"),
+    ] = None,
+) -> None:
+    """Open the page of a reproduction, or of one experiment, in the browser."""
+    import webbrowser
+
+    page = _page_to_open(where)
+    typer.echo(page.resolve())
+    webbrowser.open(page.resolve().as_uri())
+
+
+def _page_to_open(where: Path | None) -> Path:
+    from ._foundation.errors import BadInput
+
+    folders = [Path("reproduction"), *sorted(Path("reports").glob("*"))]
+    pages = [folder / "index.html" for folder in ([where, Path("reports") / where] if where else folders)]
+    found = [page for page in pages if page.is_file()]
+    if not found:
+        looked = ", ".join(str(page.parent) for page in pages)
+        needed = "a folder that festina run or festina reproduce has written"
+        raise BadInput(f"no page in {looked}", needed, "run festina reproduce --quick, or name the folder")
+    return max(found, key=lambda page: page.stat().st_mtime)
 
 
 @app.command()

@@ -61,7 +61,10 @@ def overlay(
 
 def axis_label(array: DataArray, otherwise: str = "") -> str:
     """The name of a quantity with its unit in brackets, as its attributes say it."""
-    name, unit = array.attrs.get("long_name", otherwise or str(array.name or "").replace("_", " ")), array.attrs.get("units")
+    name, unit = (
+        array.attrs.get("long_name", otherwise or str(array.name or "").replace("_", " ")),
+        array.attrs.get("units"),
+    )
     return f"{name} ({unit})" if unit else str(name)
 
 

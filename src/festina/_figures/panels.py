@@ -39,7 +39,7 @@ def panels(arrangement: str, *, row: float = 2.9, **options: Any) -> tuple[Figur
 
 def _letter(axes: Axes, letter: str) -> None:
     """The letter of a panel, left of its title."""
-    place = dict(xycoords="axes fraction", textcoords="offset points", annotation_clip=False)
+    place: dict[str, Any] = dict(xycoords="axes fraction", textcoords="offset points", annotation_clip=False)
     axes.annotate(letter, (0, 1), (-26, 6), weight="bold", size=TITLE_SIZE + 1.5, **place)
 
 
@@ -66,7 +66,7 @@ def key(
     entries += [Line2D([], [], color=colour, lw=THICK - 1, label=label) for label, colour in (colours or {}).items()]
     entries += list(marks)
     if isinstance(where, AnyAxes):
-        beside = dict(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
+        beside: dict[str, Any] = dict(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
         where.legend(handles=entries, title=title or None, title_fontsize=LEGEND_SIZE, alignment="left", **beside)
     else:
         columns = min(len(entries), 6)
@@ -79,6 +79,7 @@ def border(axes: Axes, value: float, label: str = "", *, across: bool = False) -
     line(value, color=LIGHT_GREY, lw=0.9, zorder=0)
     if label:
         coordinates = ("axes fraction", "data") if across else ("data", "axes fraction")
+        side: dict[str, Any]
         shift, side = ((3, 0), dict(va="center", ha="left")) if across else ((0, 2), dict(va="bottom", ha="center"))
         axes.annotate(
             label, place, shift, xycoords=coordinates, textcoords="offset points", size=LEGEND_SIZE, color=INK, **side

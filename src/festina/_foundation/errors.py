@@ -42,6 +42,7 @@ class UnknownName(BadInput, KeyError):
         """The error for a name that is none of these; anything may have been given as the name."""
         names = sorted(map(str, names))
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.4) if isinstance(name, str) else []
+        names = [*near, *(other for other in names if other not in near)]
         do = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose from: {', '.join(names)}"
         return cls(f"unknown {kind} {shown(name)}", f"one of: {', '.join(names)}", do)
 

@@ -9,7 +9,7 @@ from typing import Any
 from .. import experiments, inits, nets, rules, tasks
 from .._foundation.compilation_cache import cache_folder, cache_size
 from .._foundation.errors import UnknownName
-from .._verbs.covering import covering, members
+from .._verbs.covering import coverage, members
 from .experiment import Experiment
 from .provenance import versions
 
@@ -26,8 +26,8 @@ def catalogue() -> dict[str, dict[str, str]]:
     }
 
 
-def describe(name: str) -> dict[str, Any]:
-    """One member, whole."""
+def describe(name: str, *, measure: bool = False) -> dict[str, Any]:
+    """One member, whole; `measure` measures the assumptions of a theory on its example, which takes seconds."""
     every = catalogue()
     kind = next((kind for kind, members_of_kind in every.items() if name in members_of_kind), None)
     if kind is None:
@@ -42,8 +42,13 @@ def describe(name: str) -> dict[str, Any]:
     if kind == "theories":
         theory = members()[name]
         text = inspect.getdoc(inspect.getmodule(theory)) or ""
-        example = {a.name: f"{a.statement}; {a}" for a in covering(theory.example())[name].assumptions}
-        return {"name": name, "kind": "theory", "text": text, "reference": dict(theory.reference), "example": example}
+        facts = {"name": name, "kind": "theory", "text": text, "reference": dict(theory.reference)}
+        if measure:
+            facts["example"] = {
+                a.name: f"{a.statement}; {str(a).removeprefix(f'{a.name}: ')}"
+                for a in coverage(theory.example(), theory()).assumptions
+            }
+        return facts
     module = {"tasks": tasks, "nets": nets, "inits": inits, "rules": rules}[kind]
     member = getattr(module, name)
     text = f"{name}{inspect.signature(member)}\n\n{inspect.getdoc(member)}"

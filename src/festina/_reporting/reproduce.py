@@ -137,7 +137,7 @@ def write_page_of_one(folder: Path) -> Path:
     shown.read(folder)
     report = shown.reports[folder.name]
     name = report["experiment"]
-    figures, networks = ({name: kept[folder.name]} for kept in (shown.figures, shown.networks))
+    figures, networks = {name: shown.figures[folder.name]}, {name: shown.networks[folder.name]}
     page = render([report], figures, title=f"festina: {name}", networks=networks, folders={name: ""})
     write_whole(folder, {PAGE: page.encode()})
     return folder / PAGE

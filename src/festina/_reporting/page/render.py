@@ -18,7 +18,7 @@ from .sections import MARKS, MEANINGS, Report, frame, linked, mark, section, sta
 from .words import name, number, preformatted, text
 
 ABOUT = """festina predicts how neural networks learn, trains the same networks, and puts the two side by side. Every
-experiment on this page restates one finding of the theory of learning, draws it, and checks each claim with a number."""
+experiment on this page states one finding of the theory of learning, draws it, and checks each claim by a number."""
 
 
 class Entry(NamedTuple):
@@ -122,7 +122,8 @@ def _facts(reports: Sequence[Report]) -> str:
     sizes = {"quick": "quick (small sizes)", "full": "full (the papers' own sizes)"}
     started = sorted(report["time"]["started"] for report in reports)
     days = list(dict.fromkeys(escape(moment[:10]) for moment in (started[0], started[-1])))
-    facts = [f"Preset: {escape(', '.join(sizes.get(preset, preset) for preset in presets))}."]
+    shown = ", ".join(sizes[preset] if preset in sizes else str(preset) for preset in presets)
+    facts = [f"Preset: {escape(shown)}."]
     facts += [f"Run on {' to '.join(days)}, {escape(str(reports[0]['device']))}."]
     if any("stand-in" in f"{report['finding']} {report.get('caption', '')}" for report in reports):
         facts.append("Images of digits are a synthetic stand-in where the caption says so.")
@@ -138,7 +139,8 @@ def _first_picture(entries: Sequence[Entry], thumbnails: Mapping[str, str]) -> s
     alt = escape((entry.report or {}).get("alt", ""), quote=True)
     link = f'<a href="#{entry.anchor}"><img class="paper" src="{picture}" alt="{alt}"></a>'
     idea = f"{entry.title} Thick and pale: training. Thin and dashed: theory."
-    return f'<figure class="first">{link}<figcaption>{idea}</figcaption></figure>'
+    frame = f'<div class="sheet" tabindex="0" role="region" aria-label="The first figure">{link}</div>'
+    return f'<figure class="first">{frame}<figcaption>{idea}</figcaption></figure>'
 
 
 def _legend() -> str:
@@ -168,8 +170,9 @@ def _contents(entries: Sequence[Entry], thumbnails: Mapping[str, str]) -> str:
         body += f"<h3>{escape(theme)}</h3><ol>{cards}</ol>"
     keys = sorted({ref["key"] for entry in entries if entry.report for ref in entry.report["reference"]})
     options = "".join(f'<option value="{escape(key, quote=True)}">{escape(key)}</option>' for key in keys)
-    filters = f"""<p id="filters" hidden><label>Source <select id="source"><option value="">all</option>{options}</select>
-</label> <label><input type="checkbox" id="known"> only with claims that do not reproduce</label></p>"""
+    filters = f"""<p id="filters" hidden><label>Source
+<select id="source"><option value="">all</option>{options}</select></label>
+<label><input type="checkbox" id="known"> only with claims that do not reproduce</label></p>"""
     return f'<nav id="contents" aria-label="Contents">{filters if len(entries) > 1 else ""}{body}</nav>'
 
 

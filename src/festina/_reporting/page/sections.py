@@ -69,7 +69,9 @@ def _figure(report: Report, figure: str, anchor: str, files: str | None) -> str:
     if files is not None:
         here = escape(files + "/" if files else "", quote=True)
         links = (("figure.svg", "SVG"), ("figure.png", "PNG"), ("data.nc", "data (netCDF)"))
-        caption += '<span class="files">' + " · ".join(f'<a href="{here}{f}">{word}</a>' for f, word in links) + "</span>"
+        caption += (
+            '<span class="files">' + " · ".join(f'<a href="{here}{f}">{word}</a>' for f, word in links) + "</span>"
+        )
     return framed(picture, f"Figure of {report['experiment']}", caption)
 
 

@@ -1,4 +1,4 @@
-"""Texts, numbers and formulas of a report as HTML; every text of a report passes through here, and becomes no markup."""
+"""Texts, numbers and formulas of a report as HTML; every text of a report passes here, and becomes no markup."""
 
 from __future__ import annotations
 

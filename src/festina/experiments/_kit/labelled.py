@@ -1,12 +1,12 @@
 """Labelled arrays from trajectories: their axes, names and units stay, from training to the figure.
 
-    xarray.Dataset(
-        {
-            "training": labelled(trained, "modes", seed=0),
-            "theory": labelled(theory, "modes"),
-            "loss": stack({scale: labelled(run, "loss") for scale, run in runs.items()}, "scale"),
-        }
-    )
+xarray.Dataset(
+    {
+        "training": labelled(trained, "modes", seed=0),
+        "theory": labelled(theory, "modes"),
+        "loss": stack({scale: labelled(run, "loss") for scale, run in runs.items()}, "scale"),
+    }
+)
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def stack(pieces: Mapping[Any, A], along: str) -> A:
     import xarray
 
     labels = xarray.DataArray(list(pieces), dims=along, name=along)
-    joined = xarray.concat(list(pieces.values()), dim=labels, join="exact", combine_attrs="override")
+    parts: list[Any] = list(pieces.values())
+    joined: Any = xarray.concat(parts, dim=labels, join="exact", combine_attrs="override")
     return joined.assign_coords({along: list(pieces)})
 
 
