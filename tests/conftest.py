@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 # Set before JAX starts: workers then compile each function once between them.
@@ -14,6 +15,15 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("MPLBACKEND", "agg")
+
+# Most programs of tests run once, for milliseconds. test_programs.py compares them with those of full effort.
+LITTLE_EFFORT = os.environ.get("FESTINA_TEST_EFFORT", "little") == "little"
+if LITTLE_EFFORT and "XLA_FLAGS" not in os.environ:
+    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    environment = {**os.environ, "XLA_FLAGS": flags}
+    # A version of XLA without these flags ends the process that has them.
+    asked = subprocess.run([sys.executable, "-c", "import jax; jax.devices()"], env=environment, capture_output=True)
+    os.environ["XLA_FLAGS"] = flags if asked.returncode == 0 else ""
 
 import jax  # noqa: E402
 
@@ -33,8 +43,7 @@ from annotation_checks import check_annotations_of  # noqa: E402
 ROOMS = ["_formulas", "_setup", "observables", "theories", "_training"]
 check_annotations_of([f"festina.{room}" for room in ROOMS])
 
-# Most programs of tests run once, for milliseconds. test_programs.py compares them with those of full effort.
-if os.environ.get("FESTINA_TEST_EFFORT", "little") == "little":
+if LITTLE_EFFORT:
     from festina._foundation.program_effort import spend_little_effort
 
     spend_little_effort()
@@ -58,9 +67,10 @@ KINDS = {
     "house": {"test_docs", "test_house", "test_page", "test_bad_input"},
 }
 # Files that take longest begin first, so that no worker waits for the last of them.
-LONGEST: tuple[str, ...] = ()
+LONGEST = ("test_certificates", "test_skeletons", "test_gated", "test_bad_input", "test_riccati", "test_race")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups when its own hook runs
 def pytest_collection_modifyitems(config, items):
     for item in items:
         file = item.path.stem
@@ -88,6 +98,8 @@ def _group(item, file):
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     if file == "test_experiments" and "name" in parameters:
         return parameters["name"]
+    if "after_float32" in item.fixturenames:
+        return "after_float32"
     if file == "test_theories" and "theory" in parameters:
         return type(parameters["theory"]).__name__
     return file

@@ -138,7 +138,7 @@ def loss_of(setup, weights):
 @pytest.mark.parametrize("seed", range(20))
 def test_the_law_of_paths_is_the_gradient_of_the_network(seed):
     net, task, weights = random_net(seed)
-    loss, slope = in_double(lambda w: jax.value_and_grad(lambda v: direct_loss(net, task, v))(w))(weights)
+    loss, slope = in_double(jax.jit(jax.value_and_grad(lambda v: direct_loss(net, task, v))))(weights)
     close(net.gradient(task, weights), slope)
     bound_loss, bound_slope = loss_of(fs.Setup(task, net, fs.inits.SmallRandom(1.0), until=1.0), weights)
     # Through the best map Σʸˣ (Σˣ)⁺, which is large where gated inputs nearly depend on each other.

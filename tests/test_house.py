@@ -196,6 +196,12 @@ def test_extras_and_scripts_are_declared():
     assert project["requires-python"] == ">=3.11"
 
 
+def test_tests_of_a_group_run_in_one_worker(request):
+    """Some pairs of versions of pytest and pytest-xdist run without a word, and without groups."""
+    groups = request.config.getoption("loadgroup", False)
+    assert request.node.nodeid.endswith("@test_house") == bool(groups)
+
+
 def test_docstring_examples():
     import doctest
 

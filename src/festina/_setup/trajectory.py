@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._foundation import checks
 from .._foundation.arrays import Weights
@@ -38,7 +39,7 @@ class Trajectory(Mapping):
 
     def __init__(
         self,
-        times: np.ndarray,
+        times: ArrayLike,
         values: Mapping[str, Any],
         axes: Mapping[str, tuple[str, ...]],
         source: str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import jax
@@ -35,7 +35,7 @@ Records = Mapping[str, Shaped[np.ndarray, "seed time ..."]]
 
 def simulate(
     setup: Setup,
-    seeds: int | Sequence[int | np.integer] = 1,
+    seeds: int | Iterable[int | np.integer] = 1,
     observe: str | Iterable[str] | None = None,
     *,
     pairs: Any = None,

@@ -213,7 +213,7 @@ def _units(hidden: object) -> int:
         layers = hidden.hidden
         if len(layers) != 1 or not hidden.is_linear_chain:
             raise BadInput(
-                f"{hidden!r} with {len(layers)} hidden layers",
+                f"hidden = {hidden!r}",
                 "a linear chain of one hidden layer: the critical points of other nets are not of this form",
                 "use nets.DeepLinear(hidden=32), or give the width alone",
             )
