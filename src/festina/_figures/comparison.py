@@ -48,8 +48,9 @@ class ComparisonLike(Protocol):
 
 
 def clock_of(trajectory: TrajectoryLike) -> str:
-    """The label of a trajectory's time axis; a trajectory recorded by a probe states it in its provenance."""
-    return str(trajectory.provenance.get("clock", TIME))
+    """The label of a time axis; a probe, or a rule with a clock of its own, states it in the provenance."""
+    facts = trajectory.provenance
+    return str(facts.get("clock", facts.get("unit_of_time", TIME)))
 
 
 def comparison_figure(comparison: ComparisonLike, names: Sequence[str] | str | None = None) -> Figure:

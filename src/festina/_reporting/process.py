@@ -33,7 +33,7 @@ def _use_all_cores() -> None:
     """One JAX device per core, so that seeds run side by side."""
     import jax
 
-    # On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
+    # On few cores XLA can deadlock: a program that runs on one of its own threads needs the others.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or "JAX_NUM_CPU_DEVICES" in os.environ:
         return

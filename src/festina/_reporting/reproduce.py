@@ -13,9 +13,9 @@ from .._foundation.files import alone_in, write_whole
 from .._foundation.progress import track
 from .experiment import Experiment
 from .page.render import render
+from .pool import Message, Work, outcomes
 from .report_files import read_report
 from .single import Outcome, run_or_keep
-from .workers import Message, Work, outcomes
 
 PAGE = "index.html"
 

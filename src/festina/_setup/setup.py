@@ -88,7 +88,7 @@ class Setup:
                 "use rules.GradientDescent(lr), rules.SGD(lr, batch) or rules.Adam(lr)",
             )
         if not (self.is_stage or is_traced(task, net)):
-            net.fits(task.tasks if isinstance(task, TaskSequence) else (task,))
+            net.refuse_unfit(task.tasks if isinstance(task, TaskSequence) else (task,))
 
     @property
     def times(self) -> Float[AnyArray, " time"]:

@@ -15,6 +15,10 @@ A claim is written in two parts, the statement and the comparison that decides i
     paper("The curve printed for D = 2 is that of training: largest gap / target", at_most(gap, 0.01))
     paper("… and for D = 1", at_most(shallow_gap, 0.01), fails="its exponent lacks the input variance")
     ours("Descent tends to the closed form as lr → 0: order", between(order, 0.9, 1.1))
+
+A new comparison is a function that returns a `Decision`.
+
+Run tools/listings.py; CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from .._foundation.checks import positive, whole
 from ..gates.comparing import largest_distance, mean_distance, shifted_distance, times_to
 from ..gates.reading import purity
 from ..gates.recording import unpacked
-from ..nets.gated.race import path_race
+from ..nets.gated.path_bases import bases_of_paths
 from ._kit import context_panels, item_contexts, twin_comparison
 from ._kit.item_contexts import EPOCHS, RATE
 from ._kit.training import simulate
@@ -121,7 +121,7 @@ def run(
     linear = simulate(setups["common alone"], all_seeds, ["loss", "path_norm"])
     runs = {name: simulate(setups[name], all_seeds, ["loss", "path_norm"]) for name in compared}
     residual = item_contexts.left_by_linear(task)
-    defects = path_race(setups["two contexts"].net, task).defects()
+    defects = bases_of_paths(setups["two contexts"].net, task).defects()
     instants = [int(np.argmin(np.abs(recorded - epoch))) for epoch in SHOWN if epoch <= epochs]
     strongest = np.argsort(-free["unit_size"][0][instants], axis=-1)
     packed = np.take_along_axis(free["gates"][0][instants], strongest[..., None], axis=1)

@@ -5,7 +5,7 @@ in the middle hidden layer, P that of their outputs, and w = P − dy·Δy*. The
 small weights, both outputs rest at the mean of the targets, where the loss is Y/8, until the points separate. The
 larger the gain, the shorter the wait; at 1.3 there is none. Two rates of the theory, and a third one for the mean of
 the outputs, are fitted to each run. They describe H, P and the loss up to a gain of 1.1. From larger weights H starts
-large and turns, and the fit breaks down and reports that it does not apply.
+large, the hidden difference rotates, and the fit breaks down and reports that it does not apply.
 
 Nothing is fitted to a linear network of two layers on opposite points. There the closed form of the theory is exact,
 training tends to it at first order in the learning rate, and the wait grows as 2 ln(1/H₀)/√(XY), in units of τ.
@@ -14,7 +14,7 @@ training tends to it at first order in the learning rate, and the wait grows as 
 drop more steeply than the theory can, and R² of w is about 0.7 at a gain of 0.9. With the printed data, dx = 0.5 and dy
 = 1, this is so at every gain up to 1.1, for H as well. The figures come from dx² = 1 and dy² = 0.5, the values here.
 
-Two gains of the settings as run are not printed; they are trained where `more` names them. From three starts of 500
+Two gains were run in the source's code but are not printed; `more` adds them. From three starts of 500
 units "gain 1.2" learns after 1400 to 1960 epochs, a twentieth of which are near Y/8. "gain 1.6", at a rate of 1.5·10⁻⁶,
 does not learn within 6000 epochs: its loss comes down to 0.011 to 0.025.
 """

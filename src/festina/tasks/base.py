@@ -13,6 +13,8 @@ it to JSON as its arguments, all of which are plain numbers and texts with defau
 
 Whoever trains or solves asks for `d_in`, `d_out`, `samples`, `modes()`, `spectrum()`, `vectors()`, `target()`,
 `floor()` and `moments_only()`.
+
+Run tools/listings.py; CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations

@@ -73,14 +73,14 @@ def _summary(reports: Sequence[Report], failed: int) -> str:
     def some(number: int, one: str, many: str) -> str:
         return f"{number}&nbsp;{one if number == 1 else many}"
 
-    found = [_status(claim) for r in reports for claim in r["claims"]]
-    holding, known, differing = map(found.count, ("holds", "known", "differs"))
+    statuses = [_status(claim) for r in reports for claim in r["claims"]]
+    holding, known, differing = map(statuses.count, ("holds", "known", "differs"))
     aside = "; " + some(known, "claim is", "claims are") + " known not to reproduce" if known else ""
     alarm = (some(differing, "claim differs", "claims differ") + " from what is expected. ") * bool(differing)
     alarm += some(failed, "experiment", "experiments") + " did not run." if failed else ""
     calm = "" if alarm or "differs" in map(_worst, reports) else "Nothing differs from what is expected."
     return f"""<p class="lede">{some(len(reports), "experiment", "experiments")},
-{some(len(found), "claim", "claims")}: {some(holding, "holds", "hold")}{aside}. <b>{alarm}</b>{calm}</p>"""
+{some(len(statuses), "claim", "claims")}: {some(holding, "holds", "hold")}{aside}. <b>{alarm}</b>{calm}</p>"""
 
 
 def _contents(reports: Iterable[Report], failures: Iterable[str], anchors: Iterable[str]) -> str:
@@ -142,8 +142,8 @@ def _assumptions(theories: Sequence[Report]) -> str:
             rows.append((mark, text, _value(a["measured"]), _value(a["needed"])))
         title = (theory["theory"], theory["label"], "exact" if theory["exact"] else "a reduction")
         body += _table(", ".join(filter(None, title)), ("Outcome", "Assumption", "Measured", "Needed"), rows)
-    found = _tally(a for theory in theories for a in theory["assumptions"])
-    return _details("What the theory assumes, measured", body, found)
+    tally = _tally(a for theory in theories for a in theory["assumptions"])
+    return _details("What the theory assumes, measured", body, tally)
 
 
 def _table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -257,8 +257,8 @@ def _mark(status: str, words: str = "", *, hide: bool = False) -> str:
     return f'<span class="mark {status}"><b aria-hidden="true">{MARKS[status][0]}</b> {text}</span>'
 
 
-def _tally(found: Iterable[Report]) -> str:
-    holds = [item["holds"] for item in found]
+def _tally(items: Iterable[Report]) -> str:
+    holds = [item["holds"] for item in items]
     return f"{sum(holds)} of {len(holds)} hold"
 
 
@@ -267,5 +267,5 @@ def _status(claim: Report) -> str:
 
 
 def _worst(report: Report) -> str:
-    found = [_status(claim) for claim in report["claims"]] + ["differs"] * (report["outcome"] == "differs")
-    return next((status for status in ("differs", "known") if status in found), "holds")
+    statuses = [_status(claim) for claim in report["claims"]] + ["differs"] * (report["outcome"] == "differs")
+    return next((status for status in ("differs", "known") if status in statuses), "holds")

@@ -16,6 +16,7 @@ from ..._formulas import balanced_flow, tangent_kernel
 from ..._formulas.curves import crossing, order
 from ..._foundation.arrays import AnyArray, Number
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from . import time_grids
 from .training import simulate
 
@@ -55,7 +56,7 @@ def family_of_draws(
 
         return loss, jax.vmap(moved)(lower, upper)
 
-    return in_double(jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None))))(lams, numbers)
+    return in_double(compiled(jax.vmap(jax.vmap(one, (None, 0)), (0, None))))(lams, numbers)
 
 
 def trained_at_three(

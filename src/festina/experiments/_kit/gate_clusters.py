@@ -90,10 +90,10 @@ def draw_centroids(axes: Axes, data: Dataset, method: str) -> None:
     picture = axes.imshow(
         np.array(columns[:-1]).T, aspect="auto", cmap="Blues", vmin=0, vmax=1, interpolation="nearest"
     )
-    bounds = np.flatnonzero(np.diff(data.context.values)) + 0.5
-    for bound in bounds:
-        axes.axhline(bound, color="white", lw=2)
-    ends = [-0.5, *bounds, samples - 0.5]
+    borders = np.flatnonzero(np.diff(data.context.values)) + 0.5
+    for border in borders:
+        axes.axhline(border, color="white", lw=2)
+    ends = [-0.5, *borders, samples - 0.5]
     axes.set_yticks((np.array(ends[:-1]) + ends[1:]) / 2, [f"context {k + 1}" for k in range(len(ends) - 1)])
     axes.set_xticks(places, names, rotation=90)
     for tick in axes.get_xticklabels():

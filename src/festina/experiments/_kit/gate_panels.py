@@ -20,7 +20,7 @@ ROUNDING = 1e-16  # smaller errors are drawn as this one
 
 
 def draw_switches(axes: Axes, mean: Dataset) -> None:
-    """Weight in units that were active on all samples at first, that still are, and whose gates have changed."""
+    """Share of the weight in three kinds of units: on for all samples at first; still so; gates changed since."""
     run_as, printed = mean.start.values
     for start, style in ((run_as, "-"), (printed, ":")):
         at = mean.sel(start=start)

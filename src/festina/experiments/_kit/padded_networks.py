@@ -17,6 +17,7 @@ from jaxtyping import Float
 from ..._formulas import balanced_flow, tangent_kernel
 from ..._foundation.arrays import AnyArray
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from ...inits._pieces import shared_out
 
 HIDDEN, WIDEST = 4, 8  # hidden units of every network, and inputs or outputs of the widest
@@ -65,7 +66,7 @@ def with_balances(networks: Sequence[Family], lams: np.ndarray) -> Family:
 
 
 @in_double
-@jax.jit
+@compiled
 def kernel_distances(family: Family, times: Float[AnyArray, " time"]) -> Float[AnyArray, "network time"]:
     """Distance of the tangent kernel from its start, for all networks in one call."""
 

@@ -15,6 +15,7 @@ from ..._figures.style import COLOURS, TIME, legend_of_kinds, predicted, trained
 from ..._formulas import balanced_flow
 from ..._foundation.arrays import Number
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,7 @@ def late_representations(
         lower, upper = balanced_flow.weights(flow, balanced_flow.states(flow, jnp.array([kappa * LATE]))[0])
         return jnp.stack([lower.T @ lower, upper @ upper.T])
 
-    family = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
+    family = compiled(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
     return in_double(family)(np.array(lams), np.arange(seed, seed + seeds))
 
 

@@ -25,11 +25,12 @@ from ..._foundation.arrays import AnyArray
 from ..._foundation.checks import whole
 from ..._foundation.errors import BadInput
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from ...inits.base import draws
 
 ITEMS, FEATURES = 4, 7
 Pairs = Bool[np.ndarray, "target source"]
-Layers = tuple[AnyArray, ...]  # encoders, shared layer and decoders (E, H, D)
+RoutingLayers = tuple[AnyArray, ...]  # encoders, shared layer and decoders (E, H, D)
 Hidden = Float[np.ndarray, "network domain hidden mode"]
 
 
@@ -106,13 +107,13 @@ def padded(
 
 @in_double
 def completed(
-    starts: Layers,
+    starts: RoutingLayers,
     pairs: Bool[np.ndarray, "network target source"],
     rates: Float[AnyArray, " network"],
     strides: Int[AnyArray, " network"],
     marks: int,
     exist: Bool[np.ndarray, "network target source"] | None = None,
-) -> tuple[Layers, Float[AnyArray, "network mark kind"]]:
+) -> tuple[RoutingLayers, Float[AnyArray, "network mark kind"]]:
     """Train networks by gradient descent; their last weights, and at every mark the error of either kind of pair.
 
     All arguments but `marks` have one entry per network: weights (E, H, D), trained pairs (target, source), learning
@@ -125,32 +126,32 @@ def completed(
     return _completed(starts, weight, kinds, target, rates, strides, np.zeros(marks))
 
 
-@jax.jit
+@compiled
 def _completed(
-    starts: Layers,
+    starts: RoutingLayers,
     weight: AnyArray,
     kinds: AnyArray,
     target: AnyArray,
     rates: AnyArray,
     strides: AnyArray,
     marks: AnyArray,
-) -> tuple[Layers, AnyArray]:
-    def train(network: tuple[Layers, AnyArray, AnyArray, AnyArray, AnyArray]) -> tuple[Layers, AnyArray]:
+) -> tuple[RoutingLayers, AnyArray]:
+    def train(network: tuple[RoutingLayers, AnyArray, AnyArray, AnyArray, AnyArray]) -> tuple[RoutingLayers, AnyArray]:
         start, weight, kinds, rate, stride = network
 
-        def errors(weights: Layers) -> AnyArray:
+        def errors(weights: RoutingLayers) -> AnyArray:
             encoders, shared, decoders = weights
             gap = (target - decoders @ (shared @ encoders)) ** 2
             return jnp.sum(gap * kinds, axis=(1, 2)) / jnp.sum(target**2 * kinds, axis=(1, 2))
 
-        def loss(weights: Layers) -> AnyArray:
+        def loss(weights: RoutingLayers) -> AnyArray:
             encoders, shared, decoders = weights
             return 0.5 * jnp.sum(weight * (target - decoders @ (shared @ encoders)) ** 2)
 
-        def step(_: AnyArray, weights: Layers) -> Layers:
+        def step(_: AnyArray, weights: RoutingLayers) -> RoutingLayers:
             return jax.tree.map(lambda w, slope: w - rate * slope, weights, jax.grad(loss)(weights))
 
-        def mark(weights: Layers, _: AnyArray) -> tuple[Layers, AnyArray]:
+        def mark(weights: RoutingLayers, _: AnyArray) -> tuple[RoutingLayers, AnyArray]:
             after = jax.lax.fori_loop(0, stride, step, weights)
             return after, errors(after)
 
@@ -197,7 +198,7 @@ def _off_over_diagonal(matrices: Float[np.ndarray, "*axes domain domain"]) -> Fl
     return (matrices.sum(axis=(-2, -1)) - within) / (matrices.shape[-1] - 1) / within
 
 
-def turns(activity: Hidden, pairs: Bool[np.ndarray, "network target source"]) -> dict[str, np.ndarray]:
+def rotations(activity: Hidden, pairs: Bool[np.ndarray, "network target source"]) -> dict[str, np.ndarray]:
     """How the hidden activity of one domain is rotated against that of another.
 
     `cosine` is that of each mode in two domains, `overlap` that of the spaces of two domains, `twist` the cosine of the
@@ -211,14 +212,15 @@ def turns(activity: Hidden, pairs: Bool[np.ndarray, "network target source"]) ->
     left, _, right = np.linalg.svd(between[..., 2:, 2:])
     rotation = left @ right  # of the pair of modes s = 3, 3 between two domains, the nearest orthogonal matrix
     # The decoder of a domain fits the activity of that domain; another domain's is the same, rotated, as they overlap.
-    turn = np.einsum("nokh,nihl->noikl", np.linalg.pinv(activity), activity)
-    turned = np.sum(((np.eye(len(modes)) - turn) * modes[:, None]) ** 2, axis=(-2, -1)) / np.sum(modes**2)
+    rotation_between = np.einsum("nokh,nihl->noikl", np.linalg.pinv(activity), activity)
+    missed = (np.eye(len(modes)) - rotation_between) * modes[:, None]
+    rotation_error = np.sum(missed**2, axis=(-2, -1)) / np.sum(modes**2)
     apart = ~np.eye(activity.shape[1], dtype=bool)
     return {
         "cosine": np.einsum("nijkk->nijk", between),
         "overlap": overlap[:, apart].mean(axis=1),
         "twist": (np.trace(rotation, axis1=-2, axis2=-1) / 2)[:, apart].mean(axis=1),
-        "turned_error": np.sum(turned * ~pairs, axis=(1, 2)) / np.sum(~pairs, axis=(1, 2)),
+        "turned_error": np.sum(rotation_error * ~pairs, axis=(1, 2)) / np.sum(~pairs, axis=(1, 2)),
     }
 
 

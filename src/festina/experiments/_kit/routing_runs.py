@@ -70,7 +70,7 @@ def trained_from_seeds(
     measured = {
         "error": error[: len(masks)],
         "shared_strength": np.linalg.norm(shared, 2, axis=(-2, -1)) / strongest,
-        **routing.turns(routing.by_domain(shared @ encoders), masks),
+        **routing.rotations(routing.by_domain(shared @ encoders), masks),
     }
     table = {name: value.reshape(len(pairs), len(draws), *value.shape[1:]) for name, value in measured.items()}
     return table, error[len(masks) :, -1]

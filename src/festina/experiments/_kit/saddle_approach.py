@@ -11,6 +11,7 @@ from ... import Init, inits
 from ..._formulas import balanced_flow
 from ..._foundation.arrays import AnyArray
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from ...observables.saddles import Saddles
 from ...tasks.base import Task
 from ...theories.aligned_modes import mode
@@ -42,7 +43,7 @@ def closest_of_random(
     first, last = basis @ right.T, left @ basis.T
 
     @in_double
-    @jax.jit
+    @compiled
     def maps(
         sizes: AnyArray, times: AnyArray, cov_yx: AnyArray, first: AnyArray, last: AnyArray
     ) -> Float[AnyArray, "size time feature input"]:
@@ -63,7 +64,7 @@ def counted_indices(task: Task, table: Saddles) -> list[int]:
     border = int(np.prod(shapes[0]))
 
     @in_double
-    @jax.jit
+    @compiled
     def hessian(flat: AnyArray) -> AnyArray:
         def loss(flat: AnyArray) -> AnyArray:
             first, last = flat[:border].reshape(shapes[0]), flat[border:].reshape(shapes[1])

@@ -180,9 +180,9 @@ def rotating_networks(
     start = dict(zip(("distance0", "decoder0", "along0"), squares, strict=True))
     m = squares[2]
     straight = dict(distance0=squares[0], output0=m**2, alignment0=m**2 - m)
-    turned = np.asarray(rotating(times, **start, **ONES).distance)
-    unturned = np.asarray(trajectory(times, **straight, **ONES).distance)
-    change = np.abs(turned - turned[..., :1]).max(axis=-1)
+    rotated = np.asarray(rotating(times, **start, **ONES).distance)
+    unrotated = np.asarray(trajectory(times, **straight, **ONES).distance)
+    change = np.abs(rotated - rotated[..., :1]).max(axis=-1)
 
     def speed(_: float, flat: np.ndarray) -> np.ndarray:
         u, v = flat.reshape(2, -1, width)
@@ -193,11 +193,11 @@ def rotating_networks(
     after = integrated(speed, flat, [0, until / 12, until], rtol=1e-10, atol=1e-13)[:, 0]
     cosine = np.sum(after[0] * after[-1], axis=-1) / np.prod(np.linalg.norm(after[[0, -1]], axis=-1), axis=0)
     true = np.sum(after**2, axis=-1).reshape(3, len(scales), few)
-    closed_form = np.moveaxis(turned[:, :few, [0, len(times) // 12, -1]], -1, 0)
+    closed_form = np.moveaxis(rotated[:, :few, [0, len(times) // 12, -1]], -1, 0)
     end = rotated_final_distance(**start, **ONES)
     return {
         "turned_gap": ("scale", np.max(np.abs(closed_form - true) / true, axis=(0, 2))),
         "unturned_final": (("scale", "draw"), np.abs(final_distance(**straight, **ONES) / end - 1)),
-        "unturned_course": (("scale", "draw"), np.abs(unturned - turned).max(axis=-1) / change),
+        "unturned_course": (("scale", "draw"), np.abs(unrotated - rotated).max(axis=-1) / change),
         "angle": (("scale", "few"), np.degrees(np.arccos(np.clip(cosine, -1, 1))).reshape(len(scales), few)),
     }

@@ -172,7 +172,7 @@ class Gated(Net):
             )
         return reads, writes
 
-    def fits(self, tasks: Sequence[Task]) -> None:
+    def refuse_unfit(self, tasks: Sequence[Task]) -> None:
         refuse_absent_values([(self.where(place), gate) for place, gate in self.gates_at.items()], tasks)
         for time in (0.0, *self.switch_times):
             for task in tasks:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .records import Record
+from .records import FitRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +118,7 @@ def fit_of(
     names: Sequence[str],
     curves: Sequence[str],
     units: Float[np.ndarray, " number"],
-    record: Record,
+    record: FitRecord,
     minimum: Minimum,
 ) -> Fit:
     """The answer of a theory whose parameters are the logarithms of its free numbers in some units."""
