@@ -19,7 +19,6 @@ from festina._foundation import program_effort
 from festina._foundation.program_effort import Program
 from festina._verbs.covering import members
 
-
 RULES = [fs.rules.GradientDescent(0.02), fs.rules.SGD(0.02, 3), fs.rules.GradientFlow()]
 
 
