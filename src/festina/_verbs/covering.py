@@ -182,12 +182,12 @@ def chosen(setup: Setup, theory: object, seed: int, strict: bool, carried: Carri
 
 
 def _best(setup: Setup, seed: int, carried: Carried) -> Coverage | None:
-    """The first of `covering`; errors are measured only as far as they decide."""
-    ranked = Covering([measured(member(), setup, seed) for member in members().values()])
+    """The first of `covering`; assumptions and errors are measured only as far as they decide."""
     for kind in KINDS:
+        of_kind = [member() for member in members().values() if member.kind == kind]
         candidates = []
-        for entry in ranked:
-            if entry.holds and entry.theory.kind == kind:
+        for entry in Covering([measured(theory, setup, seed) for theory in of_kind]):
+            if entry.holds:
                 candidate = certified(entry, setup, seed, carried)
                 if candidate.holds and candidate.magnitude == 0:
                     return candidate
