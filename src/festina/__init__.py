@@ -19,6 +19,7 @@ from ._foundation.version import __version__
 
 if TYPE_CHECKING:
     from . import gates, inits, nets, probe, rules, tasks, theories
+    from ._figures import figures
     from ._formulas.balance import balance
     from ._foundation.errors import BadInput, Diverged, FestinaError, NoTheory, UnknownName
     from ._reporting.experiment import Experiment
@@ -70,6 +71,7 @@ _WHERE = {
     "fit": "_verbs.fit.fit",
     "saddles": "observables.saddles",
     # kinds
+    "figures": "_figures",
     "gates": None,
     "probe": None,
     "tasks": None,
@@ -111,6 +113,7 @@ __all__ = [
     "balance",
     "compare",
     "covering",
+    "figures",
     "fit",
     "gates",
     "inits",

@@ -4,3 +4,7 @@ A plot belongs here if it can draw any trajectory, comparison or fit; the figure
 experiment. Nothing is computed here: data come in as arrays, or as objects of which only a few attributes are read, and
 a Figure leaves.
 """
+
+from . import papers as figures  # the public name festina.figures
+
+__all__ = ["figures"]

@@ -38,6 +38,7 @@ from ..tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from .gated.graph import Graph, Path
     from .gated.paths import PathMoments
@@ -252,7 +253,7 @@ class Net(abc.ABC):
         """The names of edges through which no sample of any task opens a path: they stay as they start."""
         return ()
 
-    def draw(self, task: Task | None = None, ax: Axes | None = None) -> Axes:
+    def draw(self, task: Task | None = None, ax: Axes | None = None) -> Figure:
         """A picture of the graph with its gates; for nets with paths."""
         raise NotImplementedError(f"{type(self).__name__} has no paths")
 

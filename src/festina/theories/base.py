@@ -107,9 +107,13 @@ class Assumption:
         """An assumption that holds or fails by a property of the setup, not by a bound on a number."""
         return cls(name, statement, measured, needed, checks.truth(holds, "holds"))
 
+    @property
+    def shown(self) -> str:
+        """The measured value, as it is printed."""
+        return self.measured if isinstance(self.measured, str) else f"{self.measured:.3g}"
+
     def __str__(self) -> str:
-        measured = self.measured if isinstance(self.measured, str) else f"{self.measured:.3g}"
-        return f"{self.name}: measured {measured}, needed {self.needed}"
+        return f"{self.name}: measured {self.shown}, needed {self.needed}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .picture_layout import Point, Spot, places_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from .net import Gated
 
@@ -39,8 +40,8 @@ class Canvas:
     task: Task | None
 
 
-def draw_graph(net: Gated, task: Task | None = None, ax: Axes | None = None) -> Axes:
-    """The graph of a gated net on `ax` (a new figure's if None); returns the Axes.
+def draw_graph(net: Gated, task: Task | None = None, ax: Axes | None = None) -> Figure:
+    """The graph of a gated net on `ax` (a new figure's if None); returns the figure.
 
     With a task, the strip at a node or edge shows its gate for all samples in their order: dark where it is open,
     pale where it is closed, in shades between if it is real-valued, crossed if it is negative. A gate that changes in
@@ -62,7 +63,9 @@ def draw_graph(net: Gated, task: Task | None = None, ax: Axes | None = None) -> 
         for name, size in graph.sizes:
             _draw_node(canvas, net, name, size)
         _finish(canvas, net)
-    return axes
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
 
 
 def _draw_node(canvas: Canvas, net: Gated, name: str, size: int | None) -> None:

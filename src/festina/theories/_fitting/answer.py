@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
+from ..._foundation import html
 from .records import FitRecord
 
 if TYPE_CHECKING:
@@ -89,6 +90,9 @@ class Fit:
         title += f"\n{textwrap.fill(str(self.applies), 130)}"
         labels, r2 = {name: name for name in self.r2}, [*self.r2.values()]
         return fit_figure(title, labels, self.times, self.measured, self.predicted, r2)
+
+    def _repr_html_(self) -> str:
+        return html.of_lines(repr(self))
 
     def __repr__(self) -> str:
         r2 = ", ".join(f"{name} {value:.4f}" for name, value in self.r2.items())

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from ..._formulas.two_points import flow
 from ..._formulas.two_points.pair import Curves
+from ..._foundation import html
 from ..._foundation.arrays import Numbers
 from ..._foundation.precision import in_double
 from .answer import (
@@ -153,6 +154,9 @@ class TwoPointFit:
     def named(self) -> str:
         """What was fitted, in words: layer, pair and seed, as far as they have names."""
         return named({"layer": self.layer, "pair": self.pair, "seed": self.seed})
+
+    def _repr_html_(self) -> str:
+        return html.of_lines(repr(self))
 
     def __repr__(self) -> str:
         spread = np.sqrt(np.diag(self.covariance)[:2])
