@@ -60,8 +60,9 @@ def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="also run full-size reproductions")
 
 
-# What the tests of a file are about; every other file holds laws and truths of the library.
+# What the tests of a file are about; every other file is about one theory, verb or part of the library.
 KINDS = {
+    "laws": {"test_theories", "test_certificates", "test_tasks", "test_networks", "test_observables", "test_curves"},
     "experiments": {"test_experiments"},
     "processes": {"test_browser", "test_cli", "test_interrupts", "test_reproduce", "test_site", "test_surroundings"},
     "house": {"test_docs", "test_house", "test_page", "test_bad_input"},
@@ -74,7 +75,7 @@ LONGEST = ("test_certificates", "test_skeletons", "test_gated", "test_bad_input"
 def pytest_collection_modifyitems(config, items):
     for item in items:
         file = item.path.stem
-        kind = next((kind for kind, files in KINDS.items() if file in files), "laws")
+        kind = next((kind for kind, files in KINDS.items() if file in files), "parts")
         item.add_marker(getattr(pytest.mark, kind))
         item.add_marker(pytest.mark.xdist_group(_group(item, file)))
     rank = {file: number for number, file in enumerate(LONGEST)}
