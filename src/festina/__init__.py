@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from . import gates, inits, nets, probe, rules, tasks, theories
     from ._figures import figures
     from ._formulas.balance import balance
+    from ._foundation.compilation_cache import keep_compiled_programs
     from ._foundation.errors import BadInput, Diverged, FestinaError, NoTheory, UnknownName
     from ._reporting.experiment import Experiment
     from ._reporting.report import Report
@@ -70,6 +71,7 @@ _WHERE = {
     "race": "_verbs.race.race",
     "fit": "_verbs.fit.fit",
     "saddles": "observables.saddles",
+    "keep_compiled_programs": "_foundation.compilation_cache",
     # kinds
     "figures": "_figures",
     "gates": None,
@@ -117,6 +119,7 @@ __all__ = [
     "fit",
     "gates",
     "inits",
+    "keep_compiled_programs",
     "nets",
     "probe",
     "race",

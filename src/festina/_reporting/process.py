@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from .._foundation.compilation_cache import CHOSEN, cache_folder, keep_compiled_programs
+from .._foundation.compilation_cache import CHOSEN, keep_compiled_programs
 from .._foundation.program_effort import spend_little_effort
 
 
@@ -17,7 +17,7 @@ def prepare(*, quick: bool, cache: bool = True) -> None:
     if quick:
         spend_little_effort()
     if cache:
-        keep_compiled_programs(cache_folder())
+        keep_compiled_programs()
     elif CHOSEN in os.environ:
         import jax
 
