@@ -38,7 +38,7 @@ def annotations_are_not_checked():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-KINDS = ("tasks", "nets", "inits", "rules", "theories", "gates", "probe")
+KINDS = ("figures", "tasks", "nets", "inits", "rules", "theories", "gates", "probe")
 
 # What festina calls itself, inside compiled code, with arguments that it has checked where they came in: the contract
 # between it and a theory, net, init or rule (docs/extend.md). Their arguments are traced arrays.

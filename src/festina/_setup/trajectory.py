@@ -161,11 +161,11 @@ class Trajectory(Mapping):
         frame = xarray.Dataset({name: self.array(name) for name in names}).to_dataframe(dim_order=order).reset_index()
         return frame.reindex(columns=[*order, *names])
 
-    def plot(self, names: str | Iterable[str] | None = None) -> Figure:
+    def plot(self, observe: str | Iterable[str] | None = None) -> Figure:
         """A figure with a panel for each observable that is a curve or a few curves."""
         from .._figures.trajectory import trajectory_figure
 
-        return trajectory_figure(self, self._names(names))
+        return trajectory_figure(self, self._names(observe))
 
     def animate(self, name: str = "loss", path: str | Path | None = None, *, seed: int = 0) -> FuncAnimation:
         """A film of an observable as it grows, or, of "similarity", of the samples as their representations move apart.
@@ -178,13 +178,14 @@ class Trajectory(Mapping):
         from .._formulas.classical_scaling import centred, on_axes_of_the_last
 
         checks.choice(name, f"observable of this trajectory (from {self.source})", self)
+        seed = checks.whole(seed, "seed", least=0)
         file = None if path is None else checks.path(path, "path")
         if file is not None and file.suffix not in (".gif", ".mp4"):
             raise BadInput(f"path = {str(path)!r}", "a file that ends in .gif or .mp4", 'give path="learning.gif"')
         if name == "similarity":
             array = self.array(name)
             if "seed" in array.dims:
-                array = array.isel(seed=checks.whole(seed, "seed", least=0, most=array.sizes["seed"] - 1))
+                array = array.isel(seed=checks.entry(range(array.sizes["seed"]), seed, "seed"))
             points = on_axes_of_the_last(centred(array.values), 2)
             labels = [str(entry) for entry in self.coordinates.get("sample", range(points.shape[1]))]
             film = points_film(points, labels, self.times, clock_of(self))
