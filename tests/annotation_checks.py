@@ -2,7 +2,8 @@
 
 A check can only find what types, shapes and precisions of arguments decide; that is their kind here. Later calls with
 arguments of the same kind go straight to the function: tests make millions of them, and a check takes a tenth of a
-millisecond.
+millisecond. Arguments that break an annotation are not wrong if the function itself refuses them in words, as users
+see it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jaxtyping
-from jaxtyping import install_import_hook
+from jaxtyping import TypeCheckError, install_import_hook
 
 check_every_call = jaxtyping.jaxtyped
 
@@ -27,8 +28,14 @@ def check_annotations_of(rooms: Sequence[str]) -> None:
 def _check_each_kind_once(function: Any = None, **options: Any) -> Any:
     if function is None:
         return functools.partial(_check_each_kind_once, **options)
-    checked = check_every_call(function, **options)
-    return _first_of_each_kind(function, checked) if inspect.isfunction(function) else checked
+    if inspect.isfunction(function):
+        return _first_of_each_kind(function, check_every_call(function, **options))
+    if inspect.isclass(function) and "__init__" in vars(function):
+        make = function.__init__
+        checked = check_every_call(function, **options)
+        checked.__init__ = _first_of_each_kind(make, checked.__init__)
+        return checked
+    return check_every_call(function, **options)
 
 
 def _first_of_each_kind(function: Callable[..., Any], checked: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,11 +48,27 @@ def _first_of_each_kind(function: Callable[..., Any], checked: Callable[..., Any
         kind = (_kind(args), _kind(kwargs))
         if kind in met:
             return function(*args, **kwargs)
-        answer = checked(*args, **kwargs)
+        try:
+            answer = checked(*args, **kwargs)
+        except TypeCheckError as wrong:
+            _refused_in_words(function, args, kwargs)
+            raise wrong
         met.add(kind)
         return answer
 
     return call
+
+
+def _refused_in_words(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> None:
+    """Raise what the function itself raises if it refuses these arguments; anything else it does is no answer."""
+    from festina._foundation.errors import FestinaError
+
+    try:
+        function(*args, **kwargs)
+    except FestinaError:
+        raise
+    except Exception:
+        return
 
 
 def _kind(value: object) -> Hashable:

@@ -244,6 +244,14 @@ CALLS = {
         coordinates={},
     ),
     "Trajectory.__getitem__": lambda: (trained().__getitem__, dict(name="loss")),
+    "Trajectory.animate": lambda: (trained().animate, dict(name="loss", path="film.gif", seed=0)),
+    "Trajectory.array": lambda: (trained().array, dict(name="loss")),
+    "Trajectory.plot": lambda: (trained().plot, dict(observe="loss")),
+    "Trajectory.to_dataframe": lambda: (trained().to_dataframe, dict(observe="loss")),
+    "figures.save": lambda: (
+        fs.figures.save,
+        dict(figure=trained().plot("loss"), path="figure.svg", column="single"),
+    ),
     "Trajectory.load": lambda: (fs.Trajectory.load, dict(path=f"{saved().name}/trained.nc")),
     "Trajectory.save": lambda: (trained().save, dict(path="trained.nc")),
     "balance": call(fs.balance, weights=[np.eye(2), np.eye(2)]),
@@ -349,6 +357,10 @@ CALLS = {
             until=1.0,
             check=False,
         ),
+    ),
+    "keep_compiled_programs": lambda: (
+        mock.patch("jax.config.update", lambda *_: None)(fs.keep_compiled_programs),
+        dict(folder="programs"),
     ),
     "run": call(fs.run, name="worlds_have_spectra", quick=True, seed=0),
     "saddles": lambda: (fs.saddles, dict(task=task(), hidden=2)),
@@ -537,6 +549,8 @@ EITHER: dict = {
     ("theories.ContextRace.example_at", "value"): ("until",),  # which the value decides
     ("theories.SmallRandomModes.example_at", "value"): ("until",),
     ("run", "name"): ("experiment",),
+    ("Trajectory.animate", "name"): ("observable",),
+    ("Trajectory.array", "name"): ("observable",),
 }
 
 # Where NaN and infinity have a meaning that the documentation states.

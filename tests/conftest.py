@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 # Set before JAX starts: workers then compile each function once between them.
@@ -14,6 +15,15 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(CACHE))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 os.environ.setdefault("MPLBACKEND", "agg")
+
+# Most programs of tests run once, for milliseconds. test_programs.py compares them with those of full effort.
+LITTLE_EFFORT = os.environ.get("FESTINA_TEST_EFFORT", "little") == "little"
+if LITTLE_EFFORT and "XLA_FLAGS" not in os.environ:
+    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    environment = {**os.environ, "XLA_FLAGS": flags}
+    # A version of XLA without these flags ends the process that has them.
+    asked = subprocess.run([sys.executable, "-c", "import jax; jax.devices()"], env=environment, capture_output=True)
+    os.environ["XLA_FLAGS"] = flags if asked.returncode == 0 else ""
 
 import jax  # noqa: E402
 
@@ -33,8 +43,7 @@ from annotation_checks import check_annotations_of  # noqa: E402
 ROOMS = ["_formulas", "_setup", "observables", "theories", "_training"]
 check_annotations_of([f"festina.{room}" for room in ROOMS])
 
-# Most programs of tests run once, for milliseconds. test_programs.py compares them with those of full effort.
-if os.environ.get("FESTINA_TEST_EFFORT", "little") == "little":
+if LITTLE_EFFORT:
     from festina._foundation.program_effort import spend_little_effort
 
     spend_little_effort()
@@ -51,20 +60,22 @@ def pytest_addoption(parser):
     parser.addoption("--slow", action="store_true", help="also run full-size reproductions")
 
 
-# What the tests of a file are about; every other file holds laws and truths of the library.
+# What the tests of a file are about; every other file is about one theory, verb or part of the library.
 KINDS = {
+    "laws": {"test_theories", "test_certificates", "test_tasks", "test_networks", "test_observables", "test_curves"},
     "experiments": {"test_experiments"},
     "processes": {"test_browser", "test_cli", "test_interrupts", "test_reproduce", "test_site", "test_surroundings"},
     "house": {"test_docs", "test_house", "test_page", "test_bad_input"},
 }
 # Files that take longest begin first, so that no worker waits for the last of them.
-LONGEST: tuple[str, ...] = ()
+LONGEST = ("test_certificates", "test_skeletons", "test_gated", "test_bad_input", "test_riccati", "test_race")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups when its own hook runs
 def pytest_collection_modifyitems(config, items):
     for item in items:
         file = item.path.stem
-        kind = next((kind for kind, files in KINDS.items() if file in files), "laws")
+        kind = next((kind for kind, files in KINDS.items() if file in files), "parts")
         item.add_marker(getattr(pytest.mark, kind))
         item.add_marker(pytest.mark.xdist_group(_group(item, file)))
     rank = {file: number for number, file in enumerate(LONGEST)}
@@ -88,6 +99,8 @@ def _group(item, file):
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     if file == "test_experiments" and "name" in parameters:
         return parameters["name"]
+    if "after_float32" in item.fixturenames:
+        return "after_float32"
     if file == "test_theories" and "theory" in parameters:
         return type(parameters["theory"]).__name__
     return file

@@ -38,14 +38,24 @@ def annotations_are_not_checked():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-KINDS = ("tasks", "nets", "inits", "rules", "theories", "gates", "probe")
+KINDS = ("figures", "tasks", "nets", "inits", "rules", "theories", "gates", "probe")
 
 # What festina calls itself, inside compiled code, with arguments that it has checked where they came in: the contract
 # between it and a theory, net, init or rule (docs/extend.md). Their arguments are traced arrays.
 CONTRACT = {
-    "Theory": {"start", "field", "states", "weights", "path", "turning", "fastest_growth", "costly", "times_together"},
+    "Theory": {
+        "start",
+        "field",
+        "states",
+        "weights",
+        "followed_weights",
+        "rotation_rate",
+        "fastest_growth",
+        "costly",
+        "times_together",
+    },
     "Net": {
-        "fits",
+        "refuse_unfit",
         "lifted",
         "layer",
         "thinned",

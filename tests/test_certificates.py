@@ -356,7 +356,7 @@ def test_growth_is_resolved_to_second_order_and_fast_decay_is_gone(stiffness, mo
     delta, source = rng.normal(size=(2, 6))
     extremes = extreme_rates(lambda v: matrix @ v, delta, rng)
     np.testing.assert_allclose(extremes, (stiffness, 2.0), rtol=1e-8)
-    rates = _stiff.Rates(*extremes, 2.0)
+    rates = _stiff.ErrorRates(*extremes, 2.0)
     whole = np.zeros((7, 7))
     whole[:6, :6], whole[:6, 6] = 3 * matrix, 3 * source
     exact = (scipy.linalg.expm(whole) @ np.append(delta, 1.0))[:6]

@@ -8,7 +8,7 @@ import pytest
 
 import festina as fs
 from festina.theories._fitting.base import Fitting
-from festina.theories._fitting.records import Record, checked_times, seed_number, seeded, seeds_of
+from festina.theories._fitting.records import FitRecord, checked_times, seed_number, seeded, seeds_of
 
 
 def chain(depth=2, start=1e-2, **changed):
@@ -90,7 +90,7 @@ class DecayFitting(Fitting):
         loss = seeded(trajectory, "loss")
         which = seed_number(seed, seeds_of(trajectory, "loss", len(loss)))
         times, first = checked_times(trajectory.times, start)
-        return Record(times[first:], loss[which, None, first:], np.float64(loss[which, first]), first)
+        return FitRecord(times[first:], loss[which, None, first:], np.float64(loss[which, first]), first)
 
     def guesses(self, record):
         return np.linspace(-5, 5, 40)[:, None]

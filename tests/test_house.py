@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tokenize
 import tomllib
+import weakref
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,12 @@ def test_extras_and_scripts_are_declared():
     assert project["requires-python"] == ">=3.11"
 
 
+def test_tests_of_a_group_run_in_one_worker(request):
+    """Some pairs of versions of pytest and pytest-xdist run without a word, and without groups."""
+    groups = request.config.getoption("loadgroup", False)
+    assert request.node.nodeid.endswith("@test_house") == bool(groups)
+
+
 def test_docstring_examples():
     import doctest
 
@@ -222,7 +229,7 @@ def programs(monkeypatch, tmp_path):
 
     limit = tmp_path / "limit"
     monkeypatch.setattr(program_memory, "LIMIT", limit)
-    monkeypatch.setattr(program_memory, "_own", [])
+    monkeypatch.setattr(program_memory, "_programs", weakref.WeakSet())
     monkeypatch.setattr(program_memory._Maps, "others", program_memory._count())  # of tests before this one
     monkeypatch.setattr(program_memory._Maps, "looked", -program_memory.PAUSE)
     users, own = jax.jit(lambda x: x + 1), program_memory.compiled(lambda x: x + 2)
@@ -254,5 +261,5 @@ def test_library_calls_leave_the_programs_of_the_user_alone(programs, reason, mo
     setup = fs.Setup(fs.tasks.hierarchy(1), fs.nets.DeepLinear(2), fs.inits.Aligned(0.1), until=1.0, points=3)
     fs.simulate(setup, observe="loss")
     assert left() == (1, 0)
-    memory.make_room_among_own()
-    assert not memory.make_room_among_own()  # it has just looked
+    memory.make_room_for_programs()
+    assert not memory.make_room_for_programs()  # it has just looked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import festina as fs
+from festina._figures.comparison import clock_of
 from festina._foundation.nouns import noun, static
 from festina.nets.base import Net
 from festina.rules.base import Discrete
@@ -539,6 +541,7 @@ def test_a_rule_may_have_another_clock_than_lr_times_steps():
         """Gradient descent whose unit of time is a step, whatever its rate."""
 
         lr: float = 0.1
+        clock: ClassVar[str] = "epochs"
 
         def steps(self, times):
             return np.round(times)
@@ -554,7 +557,20 @@ def test_a_rule_may_have_another_clock_than_lr_times_steps():
     epochs, usual = fs.Setup(*parts, PerEpoch(), until=6.0, every=2), fs.rules.GradientDescent(0.1)
     assert epochs.times.tolist() == [0.0, 2.0, 4.0, 6.0]
     wanted = fs.simulate(fs.Setup(*parts, usual, times=0.1 * epochs.times))
-    np.testing.assert_array_equal(fs.simulate(epochs)["loss"], wanted["loss"])
+    counted = fs.simulate(epochs)
+    np.testing.assert_array_equal(counted["loss"], wanted["loss"])
+    assert (clock_of(counted), clock_of(wanted)) == ("epochs", "time (τ)")
+    assert not counted.is_recorded
+    assert "unit_of_time" not in wanted.provenance
+    panel = fs.compare(counted, counted).plot().axes[0]
+    assert panel.get_xlabel() == "epochs"
+    for grid in ({}, {"points": 5}, {"every": 2}):
+        with pytest.raises(fs.BadInput) as refused:
+            fs.Setup(*parts, PerEpoch(), **grid)
+        assert "PerEpoch(lr=0.1), a step of which lasts 1, without an end" in refused.value.seen
+        assert "an end on the clock of the rule" in refused.value.needed
+        assert refused.value.do == "give until=, or times="
+    assert fs.Setup(*parts, PerEpoch(), times=[1.0, 2.0]).times.tolist() == [1.0, 2.0]
     with pytest.raises(fs.Diverged) as failure:
         fs.simulate(fs.Setup(*parts, PerEpoch(1e4), until=50.0, every=1))
     assert failure.value.step > 0

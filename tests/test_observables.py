@@ -177,7 +177,7 @@ def test_no_name_is_in_two_families():
     assert len(names) == len(set(names))
     assert set(names) == {*OBSERVABLES, *FROM_ACTIVITY}
     for known in (*OBSERVABLES.values(), *FROM_ACTIVITY.values()):
-        assert set(known.beside) <= set(OBSERVABLES)
+        assert set(known.recorded_with) <= set(OBSERVABLES)
         assert set(known.entries) <= set(known.axes)
 
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,33 +19,43 @@ from festina._foundation import program_effort
 from festina._foundation.program_effort import Program
 from festina._verbs.covering import members
 
-
-@pytest.fixture
-def effort(monkeypatch):
-    """A way to say with how much effort the programs of this process are compiled."""
-    return lambda effort: monkeypatch.setattr(program_effort._Process, "effort", effort)
+RULES = [fs.rules.GradientDescent(0.02), fs.rules.SGD(0.02, 3), fs.rules.GradientFlow()]
 
 
-@pytest.mark.parametrize("name", sorted(members()))
-def test_both_efforts_give_the_same_answer_of_every_theory(name, effort):
-    answers = {}
-    for how in ("full", "little"):
-        effort(how)
-        answers[how] = fs.solve(members()[name].example(), name)["loss"]
-    np.testing.assert_allclose(answers["little"], answers["full"], rtol=1e-9, atol=1e-13)
-
-
-@pytest.mark.parametrize(
-    "rule", [fs.rules.GradientDescent(0.02), fs.rules.SGD(0.02, 3), fs.rules.GradientFlow()], ids=repr
-)
-def test_both_efforts_train_alike(rule, effort):
+def losses(kind, name):
+    """What a theory says of its example, or training by a rule does, with the effort of this process."""
+    if kind == "theory":
+        return fs.solve(members()[name].example(), name)["loss"]
     task, net = fs.tasks.hierarchy(levels=2), fs.nets.MLP(4, "tanh")
+    rule = next(rule for rule in RULES if repr(rule) == name)
     setup = fs.Setup(task, net, fs.inits.SmallRandom(0.3), rule, until=2.0, points=3)
-    losses = {}
-    for how in ("full", "little"):
-        effort(how)
-        losses[how] = fs.simulate(setup, 2)["loss"]
-    np.testing.assert_allclose(losses["little"], losses["full"], rtol=1e-9)
+    return fs.simulate(setup, 2)["loss"]
+
+
+CASES = [*(("theory", name) for name in sorted(members())), *(("rule", repr(rule)) for rule in RULES)]
+FULL = """
+    import json
+    from test_programs import CASES, losses
+
+    print(json.dumps([losses(*case).tolist() for case in CASES]))
+"""
+
+
+@pytest.fixture(scope="module")
+def full_effort():
+    """The same of a process without the flags of tests, and so with full effort."""
+    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "XLA_FLAGS": "", "PYTHONPATH": paths}
+    command = [sys.executable, "-c", textwrap.dedent(FULL)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(CASES, json.loads(done.stdout), strict=True))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[1])
+def test_both_efforts_give_the_same_losses(case, full_effort, monkeypatch):
+    monkeypatch.setattr(program_effort._Process, "effort", "little")
+    np.testing.assert_allclose(losses(*case), full_effort[case], rtol=1e-9, atol=1e-13)
 
 
 def test_a_program_of_little_effort_is_part_of_other_programs():

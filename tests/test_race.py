@@ -12,7 +12,7 @@ from scipy.linalg import expm
 from scipy.optimize import brentq
 
 import festina as fs
-from festina.nets.gated.race import path_race
+from festina.nets.gated.path_bases import bases_of_paths
 from festina.tasks.base import Task
 from festina.theories.disjoint_pathways import effective_start, time_to_loss
 
@@ -81,7 +81,7 @@ def test_the_race_is_the_flow_of_all_weights_where_paths_share_an_edge():
     truth = integrated(setup.task, setup.weights(0), setup.times)
     np.testing.assert_allclose(predicted["map"], truth, atol=1e-8)
     # One numbering of the modes for all paths; a sign that no choice of vectors removes stays in one of them.
-    seen = path_race(SHARED, setup.task).strengths
+    seen = bases_of_paths(SHARED, setup.task).strengths
     order = np.argsort(-seen[0])
     wanted = [[2.0, 1.5, 1.0, 0.6, 0], [1.0, 0.8, 1.3, 0, 0], [0.9, 1.2, 0.4, 0.7, 0], [0.5, 0.7, 1.1, 0, 0]]
     np.testing.assert_allclose(np.abs(seen[:, order]), wanted, atol=1e-12)
@@ -98,7 +98,7 @@ def test_a_rotated_input_basis_has_a_measured_defect_and_an_error_that_grows_wit
         wrong = fs.solve(setup, "NeuralRace", strict=False)
         truth = integrated(setup.task, setup.weights(0), setup.times)
         errors.append(np.linalg.norm(wrong["map"] - truth, axis=(1, 2)).max() / np.linalg.norm(truth[-1]))
-        defects.append(path_race(SHARED, setup.task).defects()["defect"].max())
+        defects.append(bases_of_paths(SHARED, setup.task).defects()["defect"].max())
     assert np.all(np.diff(defects) > 0)
     assert np.all(np.diff(errors) > 0)
     # The page has 0.038, 0.176 and 0.538 for another draw: the same orders of magnitude.
@@ -107,7 +107,7 @@ def test_a_rotated_input_basis_has_a_measured_defect_and_an_error_that_grows_wit
 
 def test_the_defect_of_a_single_path_is_that_of_its_singular_vectors():
     task = fs.tasks.contextual(items=8, contexts=3)
-    found = path_race(fs.nets.Gated.contexts(subsets=2), task)
+    found = bases_of_paths(fs.nets.Gated.contexts(subsets=2), task)
     defects = found.defects()
     assert abs(defects["defect"][0] - 0.044) < 5e-4
     assert abs(defects["commutator"][0] - 0.047) < 5e-4
@@ -117,14 +117,16 @@ def test_the_defect_of_a_single_path_is_that_of_its_singular_vectors():
     turned = right @ task.cov_x @ right.T
     off = np.linalg.norm(turned - np.diag(np.diag(turned))) / np.linalg.norm(turned)
     assert defects["defect"][0] == pytest.approx(off, rel=1e-9)
-    same = path_race(fs.nets.Gated.contexts(subsets=2), fs.tasks.contextual(items=8, contexts=3, blocks="hierarchy"))
+    same = bases_of_paths(
+        fs.nets.Gated.contexts(subsets=2), fs.tasks.contextual(items=8, contexts=3, blocks="hierarchy")
+    )
     assert max(np.max(values) for values in same.defects().values()) < 1e-12
 
 
 @pytest.mark.parametrize(("contexts", "plateau", "sorted_plateau"), [(4, 25.5, 37.37), (5, 34.0, 39.65)])
 def test_variances_belong_to_singular_vectors_and_not_to_an_order(contexts, plateau, sorted_plateau):
     task = fs.tasks.contextual(items=8, contexts=contexts, blocks="hierarchy")
-    found = path_race(fs.nets.Gated.pathways([{"width": 8}]), task)
+    found = bases_of_paths(fs.nets.Gated.pathways([{"width": 8}]), task)
     values, variances = found.strengths[0], np.diag(found.variances[0, 0])
     live, total = values > LIVE, 0.5 * np.sum(task.y**2)
     assert total - task.samples * np.sum(values[live] ** 2 / (2 * variances[live])) == pytest.approx(plateau, abs=1e-9)
@@ -144,7 +146,7 @@ def residual(contexts, items=8):
 def test_overlaps_of_subsets_of_contexts_are_computed(contexts, size):
     m = {"single": 1, "two": 2, "all but one": contexts - 1}[size]
     task = residual(contexts)
-    found = path_race(fs.nets.Gated.contexts(subsets=m, contexts=contexts, common=False, width=8), task)
+    found = bases_of_paths(fs.nets.Gated.contexts(subsets=m, contexts=contexts, common=False, width=8), task)
     live = found.strengths[0] > LIVE
     assert live.sum() == 7
     overlaps = found.overlaps[0][:, live][:, :, live]
@@ -168,7 +170,7 @@ def test_leave_one_out_paths_on_the_residual_follow_the_closed_form():
     setup = fs.Setup(task, net, fs.inits.Decoupled(math.sqrt(begun)), times=np.linspace(0, 60, 13))
     predicted = fs.solve(setup)
     assert predicted.source == "NeuralRace"
-    found = path_race(net, task)
+    found = bases_of_paths(net, task)
     sigma = np.sqrt([3.0, 1.0, 1.0])  # of the hierarchy without its mean
     s, d = sigma * math.sqrt(2 * 1 / 3) / 12, 2 / 12
     np.testing.assert_allclose(found.strengths[:, :3], np.tile(s, (3, 1)), atol=1e-12)
@@ -204,7 +206,7 @@ def test_in_sequential_training_later_paths_are_not_seen_by_earlier_ones():
     predicted, truth = fs.solve(setup, "NeuralRace"), fs.solve(setup, "PathDynamics")
     np.testing.assert_allclose(predicted["map"], truth["map"], atol=1e-8)
     assert np.abs(fs.solve(shared_setup(), "NeuralRace")["map"] - predicted["map"]).max() > 1e-2
-    found = path_race(net, setup.task)
+    found = bases_of_paths(net, setup.task)
     assert found.ranks == (0, 0, 1, 1)
     assert np.all(found.couplings[0, :, 2:] == 0)
     assert np.any(found.couplings[2, :, 0] != 0)
@@ -223,7 +225,7 @@ def test_the_routing_network_has_the_published_losses_and_conserves_its_imbalanc
     np.testing.assert_allclose(kept, (domains - 1) * begun**2, atol=1e-9)
     np.testing.assert_allclose(b[:, 0], b[:, 8], atol=1e-9)
     # Pairs that were never trained share the edges of those that were.
-    found = path_race(net, task)
+    found = bases_of_paths(net, task)
     closed = [p for p in range(49) if p not in found.open]
     assert len(closed) == 21
     wanted = np.tile([185**0.5, 41**0.5, 3, 3], (21, 1))
@@ -237,7 +239,7 @@ def test_domains_that_no_moment_links_share_the_modes_of_the_shared_edge(domains
     epochs = np.floor(half_time) + np.arange(2)
     setup = fs.Setup(task, net, fs.inits.Decoupled(0.08), times=unit * np.array([0, *epochs, 3000]))
     predicted = fs.solve(setup, "NeuralRace")
-    found = path_race(net, task)
+    found = bases_of_paths(net, task)
     modes = predicted["path_modes"][:, found.open]
     np.testing.assert_allclose(modes[0], 0.08**3, rtol=1e-12)
     np.testing.assert_allclose(modes[-1, :, :2], np.tile([185**0.5, 41**0.5], (domains, 1)), rtol=1e-4)
@@ -267,7 +269,7 @@ def test_a_rival_that_reads_other_columns_picks_the_basis_of_degenerate_modes(sp
     x = math.sqrt(8) * np.hstack([np.eye(4), np.diag(spread)])
     task = fs.tasks.from_arrays(x, math.sqrt(8) * np.eye(4))
     net = fs.nets.Gated.pathways([{"width": 4, "sees": range(4)}, {"width": 4, "sees": range(4, 8)}])
-    found = path_race(net, task)
+    found = bases_of_paths(net, task)
     variances = found.right[0].T @ np.diag(np.square(spread)) @ found.right[0]
     np.testing.assert_allclose(variances, np.diag(np.diag(variances)), atol=1e-12)
     setup = fs.Setup(task, net, fs.inits.Decoupled([0.1, 0.1, 0.3, 0.3]), times=np.linspace(0, 6, 7))
@@ -280,7 +282,7 @@ def test_a_rival_is_heard_of_through_another():
     inputs = np.hstack([np.eye(4), 0.7 * np.eye(4), np.diag([0.6, 1.3, 0.4, 0.9])])
     task = fs.tasks.from_arrays(inputs, np.hstack([np.eye(4), np.eye(4)]))
     paths = [(range(4), range(4)), (range(4, 8), range(8)), (range(8, 12), range(4, 8))]
-    found = path_race(
+    found = bases_of_paths(
         fs.nets.Gated.pathways([{"width": 4, "sees": sees, "writes": rows} for sees, rows in paths]), task
     )
     for right in found.right:
@@ -298,10 +300,10 @@ def xor_gates(width):
 @pytest.mark.parametrize("margin", [0.0, 0.7, 2.0])
 def test_exclusive_or_has_the_corrected_numbers(margin):
     task = fs.tasks.xor(margin)
-    found = path_race(xor_gates(3), task)
+    found = bases_of_paths(xor_gates(3), task)
     np.testing.assert_allclose(found.strengths[:, 0], math.sqrt(2 + margin**2) / 4, rtol=1e-12)
     np.testing.assert_allclose(np.einsum("ppaa->pa", found.variances)[:, 0], 0.5 + margin**2 / 4, rtol=1e-12)
-    found = path_race(linear_gates(3), task)
+    found = bases_of_paths(linear_gates(3), task)
     np.testing.assert_allclose(found.strengths[:, 0], margin / 2, atol=1e-12)
     if margin:
         np.testing.assert_allclose(np.einsum("ppaa->pa", found.variances)[:, 0], margin**2 / 2, rtol=1e-12)

@@ -112,15 +112,15 @@ def test_a_worker_that_is_killed_is_a_failure_that_is_said(tmp_path, monkeypatch
     import os
     import signal
 
-    from festina._reporting import workers
+    from festina._reporting import pool
 
     def killed(worker, line):
         if not line.startswith("{"):
             os.kill(worker.process.pid, signal.SIGKILL)
         asked(worker, line)
 
-    asked = workers._Worker._ask
-    monkeypatch.setattr(workers._Worker, "_ask", killed)
+    asked = pool._Worker._ask
+    monkeypatch.setattr(pool._Worker, "_ask", killed)
     names = ["broad_before_fine", "final_distance_is_predicted"]  # the second in a process of its own
     summary = reproduce(names, quick=True, out=tmp_path, jobs=1)
     assert list(summary.failures) == names

@@ -293,7 +293,9 @@ def test_bad_input_says_what_to_do():
         fs.saddles(task, 0)
     with pytest.raises(fs.BadInput, match=r"hidden = MLP"):
         fs.saddles(task, fs.nets.MLP(3))  # pyright: ignore
-    with pytest.raises(fs.BadInput, match=r"2 hidden layers\n.*one hidden layer(.*\n)*.*give the width alone"):
+    with pytest.raises(
+        fs.BadInput, match=r"hidden = DeepLinear\(hidden=\(3, 3\)\)\n.*one hidden layer(.*\n)*.*give the width alone"
+    ):
         fs.saddles(task, fs.nets.DeepLinear((3, 3)))
     with pytest.raises(fs.BadInput, match=r"traced task\n.*concrete numbers\n.*outside jit"):
         jax.jit(lambda scale: fs.saddles(fs.tasks.from_moments(scale * np.eye(2), np.eye(2)), 2).losses)(2.0)

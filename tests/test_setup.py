@@ -196,6 +196,41 @@ def test_copies_are_equal_and_share_no_memory(remake):
     memories(setup, again)
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda setup: setup.modes().left,
+        lambda setup: setup.modes().right,
+        lambda setup: setup.weights()[0],
+        lambda setup: setup.net.moments(setup.task).openings,
+        lambda setup: setup.net.moments(setup.task).cov_yx[0],
+        lambda setup: setup.net.moments(setup.task).cov_x[0, 0],
+        lambda setup: setup.net.lifted(setup.task)[1].cov_x,
+    ],
+    ids=["left", "right", "weights", "openings", "cov_yx", "cov_x", "lifted"],
+)
+def test_what_is_remembered_cannot_be_written_to(result):
+    x = np.repeat(np.eye(2), 4, axis=1)[:, :8]
+    task = fs.tasks.from_arrays(np.eye(8), np.tile(x, (9, 1)).T)  # more outputs than inputs, by far
+    net = fs.nets.Gated.pathways([{"width": 3}])
+    first, again = (fs.Setup(task, net, fs.inits.SmallRandom(0.1), until=1.0, points=3) for _ in range(2))
+    other = first.replace(until=2.0, points=3)
+    before = np.array(result(first))
+    with pytest.raises(ValueError, match="read-only"):
+        result(first)[...] = 7.0
+    for setup in (first, again, other):
+        np.testing.assert_array_equal(result(setup), before)
+
+
+def test_arrays_of_the_user_stay_writable():
+    weights = [np.ones((4, 4)), np.ones((7, 4))]
+    x, y = np.eye(4), np.ones((4, 7))
+    net, task = fs.nets.Gated.pathways([{"width": 4}]), fs.tasks.from_arrays(x, y)
+    setup = fs.Setup(task, net, fs.inits.Given(weights), until=1.0, points=3)
+    setup.weights(), setup.modes(), net.moments(task), net.lifted(task), fs.solve(setup)
+    assert all(array.flags.writeable for array in (x, y, *weights))
+
+
 def test_a_replaced_setup_begins_with_what_is_known_and_shares_no_memory():
     setup = small(until=3.0)
     first = setup.weights(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -86,3 +87,23 @@ def test_all_but_flows_do_without_equinox_and_diffrax():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "True", done.stderr
+
+
+def test_a_script_can_keep_its_compiled_programs(tmp_path):
+    code = f"""
+        import festina as fs
+
+        assert str(fs.keep_compiled_programs({str(tmp_path)!r})) == {str(tmp_path)!r}
+        setup = fs.Setup(fs.tasks.hierarchy(1), fs.nets.DeepLinear(2), fs.inits.Aligned(0.1), until=1.0, points=3)
+        fs.solve(setup)["loss"]
+    """
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    kept = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        kept.append({path.name for path in tmp_path.glob("*-cache")})
+    assert kept[0]
+    assert kept[1] == kept[0]

@@ -252,7 +252,7 @@ TRACED = """
             constants = theory.constants(scaled, 0)
             return theory.readouts["loss"].read(constants, theory.states(constants, scaled.times))
 
-        dtype = str(jax.jit(loss)(1.0).dtype)
+        dtype = str(jax.jit(loss).trace(1.0).out_info.dtype)  # what is left behind is left by tracing
         measured = {a.name: a.measured for a in coverage(setup, theory).assumptions}
         after[name] = {"dtype": dtype, "measured": measured}
     print(json.dumps(after))

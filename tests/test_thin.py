@@ -7,7 +7,7 @@ import festina as fs
 from festina._foundation.nouns import noun
 from festina._setup.loss import evidence_of
 from festina._training import marks, thin_factors
-from festina._training.descents import descent_for
+from festina._training.choice import descent_for
 
 STEPS = (0, 1, 2, 11, 12, 13, 25, 300)  # around the ends of blocks
 LR = 0.02

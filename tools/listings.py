@@ -24,10 +24,10 @@ tasks, but no initialisation, rule or theory; `gated` also holds the mathematics
 
 The parameters of a distribution come in, and a frozen Init leaves that draws weights for a net and a task. Parts that
 several inits share are in `_pieces`.""",
-    "rules": """Rules: how weights change, and what a unit of time is, one file each; `base` is the contract.
+    "rules": """Rules: how weights change, and what times count, one file each; `base` is the contract.
 
-Rates and tolerances come in, and a frozen Rule leaves, which defines how weights change and what a unit of time is. A
-rule knows no network: it is called with a gradient and weights.""",
+Rates and tolerances come in, and a frozen Rule leaves, which is called with a gradient and weights: it knows no
+network. Its times are those of gradient flow or lr × steps, unless it has a clock of its own.""",
     "theories": """Theories: a small state, its law of motion and a readout, one file each; `base` is the contract.
 
 A Setup comes in, and measured assumptions, states and readouts leave. Files that begin with an underscore are parts of
@@ -35,8 +35,8 @@ theories: error certificates, common assumptions, fits, and the longer formulas 
 theory never trains.""",
     "experiments": """Experiments: one file per finding, named by it; `base` is the contract.
 
-Parameters come in, and labelled data, claims and a figure leave. An experiment may use every room below; it knows no
-other experiment and no report. Code that an experiment shares with others, or that is long, is in `_kit`.""",
+Parameters come in, and labelled data, claims and a figure leave. An experiment may use every room on its left; it
+knows no other experiment and no report. Code that an experiment shares with others, or that is long, is in `_kit`.""",
 }
 WITH_BASE = {"theories"}  # whose abstract classes are public names of the folder
 # The files of these folders have tables, which the listing joins.

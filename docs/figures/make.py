@@ -17,7 +17,7 @@ def modes() -> None:
 def gated() -> None:
     """A gated network: one pathway that is always on, one for every pair of contexts."""
     net = fs.nets.Gated.contexts(subsets=2, contexts=3, items=8)
-    net.draw(fs.tasks.contextual(items=8, contexts=3)).figure.savefig(FOLDER / "gated.png", dpi=100)
+    net.draw(fs.tasks.contextual(items=8, contexts=3)).savefig(FOLDER / "gated.png", dpi=100)
 
 
 if __name__ == "__main__":

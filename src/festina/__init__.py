@@ -19,7 +19,9 @@ from ._foundation.version import __version__
 
 if TYPE_CHECKING:
     from . import gates, inits, nets, probe, rules, tasks, theories
+    from ._figures import figures
     from ._formulas.balance import balance
+    from ._foundation.compilation_cache import keep_compiled_programs
     from ._foundation.errors import BadInput, Diverged, FestinaError, NoTheory, UnknownName
     from ._reporting.experiment import Experiment
     from ._reporting.report import Report
@@ -69,7 +71,9 @@ _WHERE = {
     "race": "_verbs.race.race",
     "fit": "_verbs.fit.fit",
     "saddles": "observables.saddles",
+    "keep_compiled_programs": "_foundation.compilation_cache",
     # kinds
+    "figures": "_figures",
     "gates": None,
     "probe": None,
     "tasks": None,
@@ -111,9 +115,11 @@ __all__ = [
     "balance",
     "compare",
     "covering",
+    "figures",
     "fit",
     "gates",
     "inits",
+    "keep_compiled_programs",
     "nets",
     "probe",
     "race",

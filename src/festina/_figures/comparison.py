@@ -48,22 +48,20 @@ class ComparisonLike(Protocol):
 
 
 def clock_of(trajectory: TrajectoryLike) -> str:
-    """The label of a trajectory's time axis; a trajectory recorded by a probe states it in its provenance."""
-    return str(trajectory.provenance.get("clock", TIME))
+    """The label of a time axis; a probe, or a rule with a clock of its own, states it in the provenance."""
+    facts = trajectory.provenance
+    return str(facts.get("clock", facts.get("unit_of_time", TIME)))
 
 
 def comparison_figure(comparison: ComparisonLike, names: Sequence[str] | str | None = None) -> Figure:
     """One panel per observable that is a curve or a few curves; of distances in layers, one colour for a layer."""
     wanted = (names,) if isinstance(names, str) else names
-    drawable = [name for name in (wanted or comparison.names) if _is_drawable(comparison.trained.axes[name])]
-    rows = -(-max(len(drawable), 1) // ABREAST)
+    drawable = [name for name in (wanted or comparison.names) if is_drawable(comparison.trained.axes[name])]
     with styled():
-        figure, panels = new_figure(rows, -(-max(len(drawable), 1) // rows))
-        for panel in panels.flat[len(drawable) :]:
-            panel.set_axis_off()
-        for panel, name in zip(panels.flat, drawable, strict=False):
-            theory, colours, left_out = _curves(comparison.theory, name)
-            training, _, _ = _curves(comparison.trained, name)
+        figure, panels = panels_for(len(drawable))
+        for panel, name in zip(panels, drawable, strict=True):
+            theory, colours, left_out = curves_of(comparison.theory, name)
+            training, _, _ = curves_of(comparison.trained, name)
             for lines, line_of in ((training, trained), (theory, predicted)):
                 for curve, colour in enumerate(colours):
                     for line in lines[:, curve]:
@@ -75,6 +73,15 @@ def comparison_figure(comparison: ComparisonLike, names: Sequence[str] | str | N
     return figure
 
 
+def panels_for(count: int) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels, few of them abreast."""
+    rows = -(-max(count, 1) // ABREAST)
+    figure, grid = new_figure(rows, -(-max(count, 1) // rows))
+    for panel in grid.flat[count:]:
+        panel.set_axis_off()
+    return figure, list(grid.flat[:count])
+
+
 def _kinds(comparison: ComparisonLike) -> tuple[str, str]:
     """The legend labels of the two line styles: training and theory, or the two sources if neither is a theory."""
     first, second = comparison.theory.source, comparison.trained.source
@@ -83,12 +90,13 @@ def _kinds(comparison: ComparisonLike) -> tuple[str, str]:
     return ("second", "first") if first == second else (second, first)
 
 
-def _is_drawable(axes: tuple[str, ...]) -> bool:
+def is_drawable(axes: tuple[str, ...]) -> bool:
+    """Whether an observable is one curve, a few, or those of layers and pairs."""
     rest = [axis for axis in axes if axis not in ("seed", "time")]
     return len(rest) <= 1 or rest == ["layer", "pair"]
 
 
-def _curves(trajectory: TrajectoryLike, name: str) -> tuple[Float[np.ndarray, "seed curve time"], list[int], str]:
+def curves_of(trajectory: TrajectoryLike, name: str) -> tuple[Float[np.ndarray, "seed curve time"], list[int], str]:
     """The curves, the colour of each, and a word on pairs that are left out."""
     axes, values, left_out = trajectory.axes[name], np.asarray(trajectory[name], float), ""
     values = values if axes[0] == "seed" else values[None]

@@ -43,7 +43,7 @@ NARROW = 16  # hidden units up to which all times are computed together; wider s
 
 
 @noun
-class Flow:
+class EigenFlow:
     """The eigenbasis of F, and the initial layers expressed in it.
 
     The rows are, in this order, the learned combinations of W₁ and W₂, which grow at the rates +√(s² + λ²/4), largest
@@ -89,7 +89,7 @@ _decomposed.defjvp(_refuse_derivative, symbolic_zeros=True)
 
 
 @compiled
-def flow(target: Float[AnyArray, "out in"], weights: Layers, lam: Number) -> Flow:
+def flow(target: Float[AnyArray, "out in"], weights: Layers, lam: Number) -> EigenFlow:
     """Prepare the flow towards Σ = `target` from two layers of balance `lam`; one SVD serves all times."""
     d_out, d_in = target.shape
     left, values, right = _decomposed(target)
@@ -111,7 +111,7 @@ def flow(target: Float[AnyArray, "out in"], weights: Layers, lam: Number) -> Flo
     pivots = jnp.where(pivots >= 0, falling[pivots], -1)
     at_pivot = jnp.take_along_axis(jnp.abs(stairs), jnp.maximum(pivots, 0)[None], axis=0)[0]
     gentle = jnp.all((pivots < 0) | (at_pivot > STEEP * jnp.max(jnp.abs(stairs), axis=0)))
-    return Flow(left, right, values, smaller, larger, rates, stairs.T, pivots, gentle)
+    return EigenFlow(left, right, values, smaller, larger, rates, stairs.T, pivots, gentle)
 
 
 def _rows(
@@ -127,7 +127,7 @@ def _rows(
     return jnp.concatenate([learned, first[count:], last[count:], forgotten])
 
 
-def states(flow: Flow, times: Float[AnyArray, " time"]) -> Float[AnyArray, "time hidden row"]:
+def states(flow: EigenFlow, times: Float[AnyArray, " time"]) -> Float[AnyArray, "time hidden row"]:
     """Kᵀ at every time."""
     if flow.stairs.shape[0] <= NARROW:
         return jax.vmap(lambda time: orthonormalised(grown_start(flow, time)))(times)
@@ -152,7 +152,7 @@ class GrownStart(NamedTuple):
 Inverse: TypeAlias = Callable[[GrownStart], Float[AnyArray, "hidden hidden"]]
 
 
-def grown_start(flow: Flow, time: Number) -> GrownStart:
+def grown_start(flow: EigenFlow, time: Number) -> GrownStart:
     """The factors of e^(Λt) K₀ᵀ at `time`, computed without positive exponents, so that nothing overflows."""
     rates = flow.rates
     growth = jnp.maximum(rates, 0) * time
@@ -250,24 +250,24 @@ def _block_triangle(
     return jnp.block([[above, jnp.zeros((above.shape[0], below.shape[0]), above.dtype)], [corner, below]])
 
 
-def start(flow: Flow) -> Float[AnyArray, "hidden row"]:
+def start(flow: EigenFlow) -> Float[AnyArray, "hidden row"]:
     """Kᵀ at time 0."""
     return flow.stairs
 
 
-def field(flow: Flow, state: Float[AnyArray, "hidden row"]) -> Float[AnyArray, "hidden row"]:
+def field(flow: EigenFlow, state: Float[AnyArray, "hidden row"]) -> Float[AnyArray, "hidden row"]:
     """dKᵀ/dt with the rotation of the hidden units that the Cholesky factor chooses."""
-    return state * flow.rates - 0.5 * (state @ state.T) @ state + turning(state) @ state
+    return state * flow.rates - 0.5 * (state @ state.T) @ state + rotation_rate(state) @ state
 
 
-def turning(state: Float[AnyArray, "hidden row"]) -> Float[AnyArray, "hidden hidden"]:
+def rotation_rate(state: Float[AnyArray, "hidden row"]) -> Float[AnyArray, "hidden hidden"]:
     """The antisymmetric generator of the rotation of hidden units that the choice of the Cholesky factor implies."""
     gram = state @ state.T
     return 0.5 * (jnp.triu(gram, 1) - jnp.tril(gram, -1))
 
 
 def factors(
-    flow: Flow, states: Float[AnyArray, "*time hidden row"]
+    flow: EigenFlow, states: Float[AnyArray, "*time hidden row"]
 ) -> tuple[Float[AnyArray, "*time hidden in"], Float[AnyArray, "*time hidden out"]]:
     """W₁ and W₂ᵀ in the singular vectors of Σ."""
     count, d_in, d_out = len(flow.singular_values), flow.right.shape[0], flow.left.shape[0]
@@ -284,7 +284,7 @@ def factors(
 
 
 def weights(
-    flow: Flow, states: Float[AnyArray, "*time hidden row"]
+    flow: EigenFlow, states: Float[AnyArray, "*time hidden row"]
 ) -> tuple[Float[AnyArray, "*time hidden in"], Float[AnyArray, "*time out hidden"]]:
     """W₁ and W₂ up to a rotation of the hidden units."""
     first, last = factors(flow, states)

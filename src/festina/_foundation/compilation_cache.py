@@ -1,7 +1,7 @@
 """Compiled programs on disk, so that the next process does not compile them again.
 
-The command line keeps them in the user's cache folder; the library itself never does, since the setting belongs to the
-whole process. A folder that the user has chosen with JAX_COMPILATION_CACHE_DIR is used as it is.
+The command line keeps them in the user's cache folder; the library does so only if it is asked to, since the setting
+belongs to the whole process. A folder that the user has chosen with JAX_COMPILATION_CACHE_DIR is used as it is.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import os
 import sys
 import warnings
 from pathlib import Path
+
+from . import checks
 
 CHOSEN = "JAX_COMPILATION_CACHE_DIR"  # JAX's own variable
 
@@ -33,17 +35,24 @@ def cache_size(folder: Path) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def keep_compiled_programs(folder: Path) -> None:
-    """Have JAX write every program that it compiles to a folder, and look for it there first."""
+def keep_compiled_programs(folder: str | Path | None = None) -> Path:
+    """Have JAX write every program that it compiles to a folder, and look for it there first; returns the folder.
+
+    Call it at the top of a script or notebook, and its second run begins to compute at once. None takes the folder of
+    the command line, which `festina doctor` shows. The setting belongs to the whole process: programs of your own are
+    kept, too.
+    """
     import jax
 
+    folder = cache_folder() if folder is None else checks.path(folder, "folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:  # a home that cannot be written: programs are compiled anew each time
-        return
+        return folder
     jax.config.update("jax_compilation_cache_dir", str(folder))
     # A program that another process is still writing cannot be read yet; it is compiled here, too.
     warnings.filterwarnings("ignore", "Error reading persistent compilation cache entry", UserWarning)
     # Most programs of festina take a tenth of a second each; there are thousands of them.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    return folder

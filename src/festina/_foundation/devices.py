@@ -10,7 +10,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
-from .program_memory import make_room_among_own
+from .program_memory import make_room_for_programs
 
 
 class Lanes(NamedTuple):
@@ -22,7 +22,7 @@ class Lanes(NamedTuple):
     @classmethod
     def over(cls, count: int) -> Lanes:
         """The lanes of so many pieces of work."""
-        make_room_among_own()  # nearly all programs of solve and simulate begin here
+        make_room_for_programs()  # nearly all programs of solve and simulate begin here
         # On a CPU a loop over seeds keeps one network in cache; on a GPU wide batches win.
         devices = jax.devices()[: max(count, 1)]
         mesh = Mesh(np.array(devices), ("seed",), axis_types=(AxisType.Auto,)) if len(devices) > 1 else None

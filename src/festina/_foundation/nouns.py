@@ -24,8 +24,8 @@ def static(**options: Any) -> Any:
 @dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
 def noun(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass and a pytree, equal by value."""
-    own_repr = "__repr__" in cls.__dict__
-    dataclass = dataclasses.dataclass(frozen=True, eq=False, repr=not own_repr)(cls)
+    defines_repr = "__repr__" in cls.__dict__
+    dataclass = dataclasses.dataclass(frozen=True, eq=False, repr=not defines_repr)(cls)
     fields = dataclasses.fields(dataclass)  # pyright: ignore[reportArgumentType]
     leaves = tuple(f.name for f in fields if not f.metadata.get("static"))
     structure = tuple(f.name for f in fields if f.metadata.get("static"))

@@ -2,7 +2,7 @@
 
 Linux limits the number of memory maps of a process. At the limit (65,530 by default, after some thousand programs) it
 ends the process without a message. Programs are compiled again when needed, so that forgetting them costs only time.
-That time is the user's: a library call forgets festina's own programs and no others (`make_room_among_own`). Only a
+That time is the user's: a library call forgets festina's own programs and no others (`make_room_for_programs`). Only a
 process that festina itself has started, of the command line or of tests, forgets all (`make_room`).
 """
 
@@ -13,6 +13,7 @@ import ctypes
 import functools
 import gc
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ MAPS, LIMIT = Path("/proc/self/maps"), Path("/proc/sys/vm/max_map_count")
 MOST = 12_000  # maps that programs may add: those of some seventy shapes of networks, 1.4 GB
 PAUSE = 5.0  # seconds between two looks at the maps, which take milliseconds
 
-_own: list[Program] = []  # compiled functions of festina
+# The compiled functions of festina; one that is made inside another function ends with it, and its programs too.
+_programs: weakref.WeakSet[Program] = weakref.WeakSet()
 
 
 class _Maps:
@@ -44,17 +46,18 @@ def compiled(function: Callable[..., Any] | None = None, *, effort: Effort = "fu
     """
     if function is None:
         return functools.partial(compiled, effort=effort, **options)
-    _own.append(Program(function, effort, **options))
-    return _own[-1]
+    program = Program(function, effort, **options)
+    _programs.add(program)
+    return program
 
 
-def make_room_among_own() -> bool:
+def make_room_for_programs() -> bool:
     """Forget festina's own programs if memory maps are many; looks again only after some seconds. True if so."""
     now = time.monotonic()
     if now - _Maps.looked < PAUSE:
         return False
     _Maps.looked = now
-    return _forget_if_many(_forget_own)
+    return _forget_if_many(_forget_programs)
 
 
 def make_room() -> bool:
@@ -62,9 +65,9 @@ def make_room() -> bool:
     return _forget_if_many(jax.clear_caches)
 
 
-def _forget_own() -> None:
-    for function in _own:
-        function.clear_cache()
+def _forget_programs() -> None:
+    for program in list(_programs):
+        program.clear_cache()
 
 
 def _forget_if_many(forget: Callable[[], None]) -> bool:

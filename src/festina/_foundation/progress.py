@@ -1,4 +1,4 @@
-"""Progress with loss and time left: on a terminal, and silent otherwise."""
+"""Progress with loss and time left: on a terminal and in a notebook, and silent otherwise."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def track(description: str, total: float, shown: bool | None = None) -> Iterator[Callable[[float, str], None]]:
-    """One bar; call the yielded function with how much is done and a short note. None shows it on a terminal only."""
-    if not (sys.stderr.isatty() if shown is None else shown):
+    """One bar; call the yielded function with how much is done and a short note.
+
+    None shows it on a terminal and in a notebook. Until the first call it says that it compiles.
+    """
+    if not (sys.stderr.isatty() or _in_notebook() if shown is None else shown):
         yield lambda done, note: None
         return
     from rich.errors import LiveError
@@ -28,7 +31,7 @@ def track(description: str, total: float, shown: bool | None = None) -> Iterator
         TimeRemainingColumn(),
     )
     progress = Progress(*columns, console=_terminal(), transient=True)
-    bar = progress.add_task(description, total=total, note="")
+    bar = progress.add_task(description, total=total, note="compiling")
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(LiveError):  # versions of Rich that show one display at a time: the outer one stays
             stack.enter_context(progress)
@@ -40,4 +43,10 @@ def _terminal() -> Console:
     """The one terminal of this process, on which bars inside each other are shown one below the other."""
     from rich.console import Console
 
-    return Console(stderr=True)
+    return Console() if _in_notebook() else Console(stderr=True)
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"

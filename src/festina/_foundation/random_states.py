@@ -11,8 +11,8 @@ from collections.abc import Iterator
 def random_states_kept() -> Iterator[None]:
     """Put the global generators back afterwards, however the block ends.
 
-    Loading a library may draw from them: JAX, looking for a cluster, draws from NumPy's. Only what is loaded already
-    can have been seeded, and nothing is loaded to find out.
+    Loading a library may draw from them: JAX, looking for a cluster, draws from NumPy's. Only libraries already
+    loaded can have been seeded, so only their states are saved.
     """
     restore = []
     if "random" in sys.modules:

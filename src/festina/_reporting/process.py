@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from .._foundation.compilation_cache import CHOSEN, cache_folder, keep_compiled_programs
+from .._foundation.compilation_cache import CHOSEN, keep_compiled_programs
 from .._foundation.program_effort import spend_little_effort
 
 
@@ -17,7 +17,7 @@ def prepare(*, quick: bool, cache: bool = True) -> None:
     if quick:
         spend_little_effort()
     if cache:
-        keep_compiled_programs(cache_folder())
+        keep_compiled_programs()
     elif CHOSEN in os.environ:
         import jax
 
@@ -33,7 +33,7 @@ def _use_all_cores() -> None:
     """One JAX device per core, so that seeds run side by side."""
     import jax
 
-    # On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
+    # On few cores XLA can deadlock: a program that runs on one of its own threads needs the others.
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or "JAX_NUM_CPU_DEVICES" in os.environ:
         return

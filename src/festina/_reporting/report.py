@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import warnings
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .._foundation import checks
+from .._foundation import checks, html
 from .._foundation.errors import BadInput
 from .._foundation.files import alone_in, writable_folder
 from .._foundation.netcdf import load_netcdf, netcdf_bytes
@@ -60,7 +61,7 @@ class Report:
                 if setup is None:  # of a report that was loaded
                     setup = Setup.from_json(json.dumps(self.facts["setup"][labels[0]]))
                 task = setup.task.tasks[0] if isinstance(setup.task, TaskSequence) else setup.task
-                pictures[file] = setup.net.draw(task).figure
+                pictures[file] = setup.net.draw(task)
         return pictures
 
     def to_dict(self) -> dict[str, Any]:
@@ -109,6 +110,19 @@ class Report:
         else:
             warnings.warn(f"{folder} has no checksums, so damage may pass unseen; run it again", stacklevel=2)
         return cls(experiment, Result(load_netcdf(folder / "data.nc")), claims, facts)
+
+    def _repr_html_(self) -> str:
+        from .._figures.style import picture_bytes
+
+        picture = base64.b64encode(picture_bytes(self.figure(), "png")).decode()
+        image = f'<img src="data:image/png;base64,{picture}" alt="{html.escape(self.experiment.finding)}">'
+        rows = [
+            (html.mark(claim.as_expected), claim.text, show_number(claim.measured), claim.required, claim.source)
+            for claim in self.claims
+        ]
+        claims = html.table(rows, ("", "claim", "measured", "required", "source"))
+        name, finding = self.experiment.name, html.escape(self.experiment.finding)
+        return f"<p><b>{name}</b>: {finding}</p>{image}{claims}"
 
     def __repr__(self) -> str:
         lines = [f"{self.experiment.name}: {self.experiment.finding}"]

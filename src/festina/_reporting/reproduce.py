@@ -14,9 +14,9 @@ from .._foundation.progress import track
 from .experiment import Experiment, in_story_order
 from .page.pictures import data_address, thumbnail
 from .page.render import render
+from .pool import Message, Work, outcomes
 from .report_files import read_report
 from .single import Outcome, run_or_keep
-from .workers import Message, Work, outcomes
 
 PAGE = "index.html"
 

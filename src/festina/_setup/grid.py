@@ -35,7 +35,7 @@ def time_grid(
         if not (points is None and spacing is None and every is None):
             raise BadInput("times together with points, spacing or every", "one description of the grid", "keep one")
         return _checked_times(times, until)
-    end = _end(task, until)
+    end = _end(task, rule, until)
     if every is not None:
         return _every(rule, end, whole(every, "every"), points, spacing)
     count = 200 if points is None else whole(points, "points", least=2)
@@ -50,15 +50,26 @@ def time_grid(
     return grid if is_traced(rule) else np.unique(np.asarray(rule.on_clock(grid)))
 
 
-def _end(task: Task | TaskSequence, until: Number | None) -> float:
+def _end(task: Task | TaskSequence, rule: Rule, until: Number | None) -> float:
     """When the run ends; the default is the end of all tasks of a sequence, or twelve of the slowest time constants."""
     if until is None:
-        until = np.sum(task.durations) if isinstance(task, TaskSequence) else default_horizon(task)
+        until = np.sum(task.durations) if isinstance(task, TaskSequence) else _default_end(task, rule)
     end = positive(until, "until")
     if is_traced(end):
         do = "give times=, whose values may be traced, or build the setup outside jit, grad and vmap"
         raise BadInput("a traced until", "an end that is known, to lay out a grid", do)
     return end
+
+
+def _default_end(task: Task, rule: Rule) -> float:
+    """Twelve of the slowest time constants: times of gradient flow, which say nothing on another clock."""
+    if isinstance(rule, Discrete) and not is_traced(rule) and not rule.lasts_lr:
+        raise BadInput(
+            f"{rule!r}, a step of which lasts {float(rule.time_of_steps(1)):g}, without an end of the run",
+            "an end on the clock of the rule: the default one is known in the time of gradient flow alone",
+            "give until=, or times=",
+        )
+    return default_horizon(task)
 
 
 def _every(rule: Rule, until: float, every: int, points: int | None, spacing: str | None) -> Float[np.ndarray, " time"]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
+from .._foundation.read_only import read_only
+
 T = TypeVar("T")
 
 
@@ -23,7 +25,7 @@ class Memory:
         return Memory(self._results)
 
     def recall(self, name: Hashable, compute: Callable[[], T]) -> T:
-        """The result of this name, computed when it is first asked for."""
+        """The result of this name, computed when it is first asked for; copies share its arrays: they refuse writes."""
         if name not in self._results:
-            self._results[name] = compute()
+            self._results[name] = read_only(compute())
         return self._results[name]  # pyright: ignore[reportReturnType]

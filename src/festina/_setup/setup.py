@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._formulas.modes import Modes, modes_at
-from .._foundation import checks
+from .._foundation import checks, html
 from .._foundation.arrays import AnyArray, Number, Weights
 from .._foundation.checks import is_traced
 from .._foundation.errors import BadInput, UnknownName, shown
@@ -88,7 +88,7 @@ class Setup:
                 "use rules.GradientDescent(lr), rules.SGD(lr, batch) or rules.Adam(lr)",
             )
         if not (self.is_stage or is_traced(task, net)):
-            net.fits(task.tasks if isinstance(task, TaskSequence) else (task,))
+            net.refuse_unfit(task.tasks if isinstance(task, TaskSequence) else (task,))
 
     @property
     def times(self) -> Float[AnyArray, " time"]:
@@ -184,6 +184,12 @@ class Setup:
         from .spec import from_json
 
         return from_json(text)
+
+    def _repr_html_(self) -> str:
+        parts = [(kind, repr(getattr(self, kind))) for kind in ("task", "net", "init", "rule")]
+        times = self.requested_times
+        span = "traced" if is_traced(times) else f"{times[0]:g} … {times[-1]:g}"
+        return html.table([*parts, ("times", f"{len(times)}: {span}"), ("precision", self.precision)], (), "Setup")
 
     def __repr__(self) -> str:
         times = self.requested_times

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
-from .._foundation import checks
+from .._foundation import checks, html
 from .._foundation.arrays import Weights
 from .._foundation.errors import BadInput, UnknownName, shown
 from .._foundation.netcdf import load_netcdf, save_netcdf
@@ -19,7 +20,10 @@ from .setup import Setup
 from .spec import from_spec, to_spec
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
+    from matplotlib.animation import FuncAnimation
+    from matplotlib.figure import Figure
 
 FORMAT = "festina trajectory 1"
 
@@ -38,7 +42,7 @@ class Trajectory(Mapping):
 
     def __init__(
         self,
-        times: np.ndarray,
+        times: ArrayLike,
         values: Mapping[str, Any],
         axes: Mapping[str, tuple[str, ...]],
         source: str,
@@ -143,6 +147,70 @@ class Trajectory(Mapping):
         used = {"time", *(axis for name in names for axis in self.axes[name])}
         named = {axis: (axis, value) for axis, value in self.coordinates.items() if axis in used}
         return {"time": ("time", self.times), **named}
+
+    def to_dataframe(self, observe: str | Iterable[str] = "loss") -> pandas.DataFrame:
+        """Observables of the same axes as a `pandas.DataFrame`: a row for each entry, a column for each observable."""
+        names = checks.known_names(observe, self, f"observable of this trajectory (from {self.source})")
+        axes = {self.axes[name] for name in names}
+        if len(axes) > 1:
+            kinds = ", ".join(f"{name} {self.axes[name]}" for name in names)
+            raise BadInput(f"observables of different axes: {kinds}", "the same axes for all columns", "ask one by one")
+        import xarray
+
+        order = list(axes.pop())
+        frame = xarray.Dataset({name: self.array(name) for name in names}).to_dataframe(dim_order=order).reset_index()
+        return frame.reindex(columns=[*order, *names])
+
+    def plot(self, observe: str | Iterable[str] | None = None) -> Figure:
+        """A figure with a panel for each observable that is a curve or a few curves."""
+        from .._figures.trajectory import trajectory_figure
+
+        return trajectory_figure(self, self._names(observe))
+
+    def animate(self, name: str = "loss", path: str | Path | None = None, *, seed: int = 0) -> FuncAnimation:
+        """A film of an observable as it grows, or, of "similarity", of the samples as their representations move apart.
+
+        Samples are placed by classical scaling of their similarity. With `path`, the film is also written, as a GIF,
+        or as MP4 where FFmpeg is installed. `seed` is the number of a trained seed, counted from 0.
+        """
+        from .._figures.comparison import clock_of, is_drawable
+        from .._figures.trajectory import curve_film, points_film, save_film
+        from .._formulas.classical_scaling import centred, on_axes_of_the_last
+
+        checks.choice(name, f"observable of this trajectory (from {self.source})", self)
+        seed = checks.whole(seed, "seed", least=0)
+        file = None if path is None else checks.path(path, "path")
+        if file is not None and file.suffix not in (".gif", ".mp4"):
+            raise BadInput(f"path = {str(path)!r}", "a file that ends in .gif or .mp4", 'give path="learning.gif"')
+        if name == "similarity":
+            array = self.array(name)
+            if "seed" in array.dims:
+                array = array.isel(seed=checks.entry(range(array.sizes["seed"]), seed, "seed"))
+            points = on_axes_of_the_last(centred(array.values), 2)
+            labels = [str(entry) for entry in self.coordinates.get("sample", range(points.shape[1]))]
+            film = points_film(points, labels, self.times, clock_of(self))
+        elif is_drawable(self.axes[name]):
+            film = curve_film(self, name)
+        else:
+            raise BadInput(
+                f"{name} with axes {self.axes[name]}", "curves, or similarity", 'record observe="similarity", or "loss"'
+            )
+        if file is not None:
+            save_film(film, file)
+        return film
+
+    def _names(self, names: str | Iterable[str] | None) -> tuple[str, ...]:
+        kind = f"observable of this trajectory (from {self.source})"
+        return tuple(self) if names is None else checks.known_names(names, self, kind)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def _repr_html_(self) -> str:
+        rows = [(name, ", ".join(self.axes[name])) for name in self]
+        facts = [(key, fact) for key in ("note", "interrupted") if (fact := self._fact(key))]
+        caption = f"Trajectory from {self.source}, {len(self.times)} times {self.times[0]:g} … {self.times[-1]:g}"
+        return html.table([*rows, *facts], ("observable", "axes"), caption)
 
     def save(self, path: str | Path) -> None:
         """Write netCDF with a checksum; the file appears whole or not at all."""

@@ -11,7 +11,7 @@ from .._foundation.nouns import noun, static
 from .._setup.loss import Moments, Samples
 from ..nets.base import Net
 from ..rules.base import Flow, Rule
-from .descent import Amount, Carry, Descent
+from .base import Amount, Carry, Descent
 from .layout import Held, Layout
 
 

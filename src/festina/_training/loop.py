@@ -2,7 +2,7 @@
 
 A run advances in blocks of marks (see `marks`). Amounts of training, learning rates and initial weights are traced, so
 that one compiled program serves all of them, and memory does not grow with the number of epochs. How weights are stored
-and updated is up to a descent (see `descent`). Between blocks Python shows progress and responds to Ctrl-C.
+and updated is up to a descent (see `base`). Between blocks Python shows progress and responds to Ctrl-C.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from .._setup.setup import Setup
 from ..observables import OBSERVABLES
 from ..observables.base import View
 from ..rules.base import Rule
-from .descent import Amount, Carry, Descent
-from .descents import descent_for
+from .base import Amount, Carry, Descent
+from .choice import descent_for
 from .layout import Held
 from .marks import Course, Marks
 

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Shaped
 from .._foundation.errors import BadInput
 from .._setup.setup import Setup
 from ..rules.base import Discrete
-from .descent import Descent
+from .base import Descent
 
 MARKS = 64  # in a block
 BLOCK_SECONDS = 0.5  # how long Ctrl-C and the progress bar may wait

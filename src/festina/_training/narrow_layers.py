@@ -21,7 +21,7 @@ from .._foundation.nouns import noun, static
 from .._setup.loss import Moments, Samples
 from ..nets.base import Net
 from ..rules.base import Discrete, Rule
-from .descent import Amount, Carry, Descent
+from .base import Amount, Carry, Descent
 from .layout import Held, Layout
 from .plain_steps import take_steps
 

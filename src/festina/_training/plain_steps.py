@@ -13,7 +13,7 @@ from .._foundation.nouns import noun, static
 from .._setup.loss import Moments, Samples, next_key
 from ..nets.base import Net
 from ..rules.base import Discrete, Rule
-from .descent import Amount, Carry, Descent, E, N
+from .base import Amount, Carry, Descent, E, N
 from .layout import Held, Layout
 
 
@@ -63,6 +63,6 @@ def take_steps(
 
         return jax.lax.while_loop(goes_on, stride_of_steps, state)
 
-    # Two steps per turn save XLA a copy of the largest weights; the second loop takes an odd last step.
+    # Two steps per iteration save XLA a copy of the largest weights; the second loop takes an odd last step.
     count, carry = loop(1, loop(2, (jnp.zeros_like(amount), carry)))
     return carry._replace(done=carry.done + count)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import jax
 import numpy as np
 from jaxtyping import Shaped
 
+from .._figures.style import TIME
 from .._foundation import checks
 from .._foundation.arrays import Weights
 from .._foundation.precision import at_once
@@ -24,6 +25,7 @@ from ..observables import OBSERVABLES
 from ..observables.axes import axis_names
 from ..observables.compared_points import Points, pair_metadata
 from ..observables.request import names_to_record, points_to_compare
+from ..rules.base import Rule
 from .divergence import diverged
 from .loop import Run
 from .preparation import prepared
@@ -35,7 +37,7 @@ Records = Mapping[str, Shaped[np.ndarray, "seed time ..."]]
 
 def simulate(
     setup: Setup,
-    seeds: int | Sequence[int | np.integer] = 1,
+    seeds: int | Iterable[int | np.integer] = 1,
     observe: str | Iterable[str] | None = None,
     *,
     pairs: Any = None,
@@ -132,8 +134,14 @@ def _labelled(
             "precision": setup.precision,
             **facts,
             **pair_facts,
+            **_clock_facts(setup.rule),
         },
         {"seed": np.asarray(seeds), **axis_names(setup.lifted()), **pair_names},
         setup=setup,
         weights=weights,
     )
+
+
+def _clock_facts(rule: Rule) -> dict[str, str]:
+    """What the times count, of a rule with a unit of its own; a trajectory without this word has the time of flow."""
+    return {} if rule.clock == TIME else {"unit_of_time": rule.clock}

@@ -23,10 +23,9 @@ from .._foundation.stacks import unstacked
 from .._setup.loss import Moments, Samples, next_key
 from ..nets._activations import ACTIVATIONS
 from ..nets.base import Net, widths
-from ..nets.mlp import MLP
 from ..rules.base import Rule
 from ..rules.gradient_descent import GradientDescent
-from .descent import Amount, Carry, Descent
+from .base import Amount, Carry, Descent
 from .layout import Held, Layout
 
 # On a CPU plain descent is faster with 16 samples, and with 20 layers of 32 units; the bounds lie between.
@@ -50,22 +49,22 @@ class Learned(NamedTuple):
 
 
 @noun
-class ThinFactors(Descent[MLP, Samples, GradientDescent]):
-    """Gradient descent on all of few samples, of an MLP with large hidden layers of one width."""
+class ThinFactors(Descent[Net, Samples, GradientDescent]):
+    """Gradient descent on all of few samples, of a net that `steps_by_layer`, with large hidden layers of one width."""
 
     layout: Layout = static()
     block_length: ClassVar[int] = STEPS  # cuts elsewhere would end blocks elsewhere, and change the rounding
 
     @classmethod
     def applies(cls, net: Net, evidence: Moments | Samples, rule: Rule) -> bool:
-        if type(net) is not MLP or type(rule) is not GradientDescent or not isinstance(evidence, Samples):
+        if not net.steps_by_layer or type(rule) is not GradientDescent or not isinstance(evidence, Samples):
             return False
         hidden = widths(net.hidden)
         is_small = evidence.x.shape[0] <= MOST_SAMPLES and jax.devices()[0].platform == "cpu"
         return is_small and len(set(hidden)) == 1 and (len(hidden) - 1) * hidden[0] ** 2 >= FEWEST_WEIGHTS
 
     @classmethod
-    def hold(cls, net: MLP, weights: Weights) -> tuple[ThinFactors, Held]:
+    def hold(cls, net: Net, weights: Weights) -> tuple[ThinFactors, Held]:
         parts = 2 if net.bias else 1
         all_wide = tuple(range(parts, parts * len(widths(net.hidden)), parts))
         layout = Layout.of((all_wide,), weights)
@@ -74,7 +73,7 @@ class ThinFactors(Descent[MLP, Samples, GradientDescent]):
     def start(self, rule: GradientDescent, held: Held, samples: int | None, key: RandomKey) -> PyTree:
         return rule.start(held, samples, key)
 
-    def advance(self, net: MLP, evidence: Samples, rule: GradientDescent, carry: Carry, amount: Amount) -> Carry:
+    def advance(self, net: Net, evidence: Samples, rule: GradientDescent, carry: Carry, amount: Amount) -> Carry:
         wide, learned = self._parted(net, carry.held)
 
         def while_within(most: Amount, advance: Callable[[State], State], start: State) -> State:
@@ -104,7 +103,7 @@ class ThinFactors(Descent[MLP, Samples, GradientDescent]):
         count, wide, learned, loss, noise = while_within(amount, block, start)
         return carry._replace(held=self._joined(wide, learned), loss=loss, noise=noise, done=carry.done + count)
 
-    def _parted(self, net: MLP, held: Held) -> tuple[Wide, Learned]:
+    def _parted(self, net: Net, held: Held) -> tuple[Wide, Learned]:
         """The stack of wide matrices, and what is updated at every step."""
         wide, *others = self.layout.transposed(held)
         if net.bias:
@@ -120,7 +119,7 @@ class ThinFactors(Descent[MLP, Samples, GradientDescent]):
         return self.layout.transposed([wide[0] if len(wide) == 1 else wide, *first, *biases, *last])
 
 
-def _step(net: MLP, evidence: Samples, lr: Number, wide: Wide, state: State) -> State:
+def _step(net: Net, evidence: Samples, lr: Number, wide: Wide, state: State) -> State:
     """One step: the wide matrices stay, and the factors of their updates get a row more for every sample."""
     count, (out, into), learned, _, noise = state
     noise, key = next_key(noise)
@@ -142,7 +141,7 @@ def _step(net: MLP, evidence: Samples, lr: Number, wide: Wide, state: State) -> 
         error = net.layer(last, net.thinned(h, key, depth + 1)) - evidence.y
         return 0.5 * jnp.sum(error * error) / samples, inputs
 
-    activation = ACTIVATIONS[net.activation]
+    activation = ACTIVATIONS[str(net.activation)]
     offsets = jnp.zeros((depth, samples, width), wide.dtype)
     offsets = offsets if learned.biases is None else offsets + learned.biases[:, None]
     # The gradient in what is added to a layer is its error δ.

@@ -57,7 +57,7 @@ class Accuracy:
     def end(self) -> Carried:
         """The errors of the final weights, from the theory and from finite steps; none if the theory's is too large."""
         theory, stated = self.coverage.theory, self.coverage.stated
-        if stated is None or not stated.value <= theory.tolerated or not theory.knows_path:
+        if stated is None or not stated.value <= theory.tolerated or not theory.can_be_followed:
             return FROM_NOTHING
         error = certificate(theory, self.setup, self.seed, carried=self.carried.error).end
         if not isinstance(self.setup.rule, Discrete):

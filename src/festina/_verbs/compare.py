@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Shaped
 
-from .._foundation import checks
+from .._foundation import checks, html
 from .._foundation.errors import BadInput
 from .._setup.trajectory import Trajectory
 
@@ -100,6 +100,11 @@ class Comparison:
 
     def _checked(self, name: object) -> str:
         return checks.choice(name, "observable of this comparison", self.names)
+
+    def _repr_html_(self) -> str:
+        rows = [(name, f"{error:.3g}") for name, error in self.errors().items()]
+        caption = f"{self.theory.source} against {self.trained.source}, {len(self.times)} times"
+        return html.table(rows, ("observable", "largest relative difference"), caption)
 
     def __repr__(self) -> str:
         lines = [f"{self.theory.source} against {self.trained.source}, {len(self.times)} times"]

@@ -16,7 +16,7 @@ from typing import overload
 import numpy as np
 
 from .. import theories
-from .._foundation import checks
+from .._foundation import checks, html
 from .._foundation.errors import BadInput, NoTheory, UnknownName, shown
 from .._setup.setup import Setup, check_concrete
 from .._setup.stages import has_stages, stages
@@ -91,6 +91,17 @@ class Covering(SequenceOfEntries):
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for entry in self.entries:
+            failed = entry.failed
+            said = "holds" if entry.holds else f"{failed[0].name}: measured {html.escape(failed[0].shown)}"
+            summary = f"{html.mark(entry.holds)} <b>{entry.name}</b> ({entry.theory.kind}): {said}"
+            rows = [(html.mark(a.holds), a.name, a.statement, a.shown, a.needed) for a in entry.assumptions]
+            heads = ("", "assumption", "statement", "measured", "needed")
+            parts.append(html.folded(summary, html.table(rows, heads), is_open=entry is self.entries[0]))
+        return "".join(parts)
 
     def __repr__(self) -> str:
         lines = []
@@ -182,12 +193,12 @@ def chosen(setup: Setup, theory: object, seed: int, strict: bool, carried: Carri
 
 
 def _best(setup: Setup, seed: int, carried: Carried) -> Coverage | None:
-    """The first of `covering`; errors are measured only as far as they decide."""
-    ranked = Covering([measured(member(), setup, seed) for member in members().values()])
+    """The first of `covering`; assumptions and errors are measured only as far as they decide."""
     for kind in KINDS:
+        of_kind = [member() for member in members().values() if member.kind == kind]
         candidates = []
-        for entry in ranked:
-            if entry.holds and entry.theory.kind == kind:
+        for entry in Covering([measured(theory, setup, seed) for theory in of_kind]):
+            if entry.holds:
                 candidate = certified(entry, setup, seed, carried)
                 if candidate.holds and candidate.magnitude == 0:
                     return candidate

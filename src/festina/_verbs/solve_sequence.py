@@ -51,7 +51,7 @@ def solved(
     values: dict[str, Any] = {name: functools.partial(concatenated, stages_solved, parts, name) for name in shared}
     axes = {name: parts[0].axes[name] for name in shared}
     if {"input_representation", "output_representation"} <= set(shared) and setup.net.depth == 2:
-        # Each stage by itself counts from its own start.
+        # A stage measures the kernel distance from its own start; here it counts from the first.
         grams = (values["input_representation"], values["output_representation"])
         values["kernel_distance"] = functools.partial(_kernel_distance, setup, setup.weights(seed), *grams)
     else:

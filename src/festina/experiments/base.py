@@ -7,7 +7,7 @@ sentences. The file holds:
 - `REFERENCE`, {key in references.bib: where}, and `QUICK`, the parameters that the quick preset changes; `PRESETS`,
   {name: parameters}, if a source used other settings than it printed.
 - `CAPTION`, what each panel shows, for a reader who has seen neither the code nor the paper: "**a** … **b** …". It
-  explains every symbol, mark and colour of the figure. `ALT`, what is seen in the figure, for a reader who cannot see it.
+  explains every symbol, mark and colour of the figure. `ALT`, what is seen in the figure, for who cannot see it.
 - `run(*, …, seed=0)`, with the paper's values as defaults, which returns a `Result` and never plots. An experiment that
   trains for hours takes `parts`, a folder of finished seeds, and trains by `simulate_in_parts`.
 - `claims(result)` and `figure(result)`, which read `result.data` alone, as it is in a saved report; `figure` computes
@@ -22,6 +22,10 @@ A claim is written in two parts, the statement and the comparison that decides i
 
 Every claim can be understood alone and names its quantity. One or two are marked `headline`: those that state the
 finding; the others are controls. `panel` is the letter of the panel in which it is seen.
+
+A new comparison is a function that returns a `Decision`.
+
+Run tools/listings.py; CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations

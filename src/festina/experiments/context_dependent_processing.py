@@ -35,7 +35,7 @@ from .._figures.overlay import overlay
 from .._figures.panels import border, key, panels
 from .._figures.style import COLOURS, DASHES, INK
 from ..gates.comparing import largest_distance, mean_distance, shifted_distance, times_to
-from ..nets.gated.race import path_race
+from ..nets.gated.path_bases import bases_of_paths
 from ._kit import item_contexts, twin_comparison
 from ._kit.context_panels import ALL, SOME, TWO_WHOLE, draw_shares, draw_singular_values, shares_of_units
 from ._kit.item_contexts import EPOCHS, RATE
@@ -119,7 +119,7 @@ def run(
     free = simulate(relu, draws, "gates")
     runs = {name: simulate(one, draws, ["loss", "path_norm"]) for name, one in setups.items()}
     all_runs = {"ReLU": free, "ReLU, late": late} | runs
-    residual, race = item_contexts.left_by_linear(task), path_race(setups["two contexts"].net, task)
+    residual, race = item_contexts.left_by_linear(task), bases_of_paths(setups["two contexts"].net, task)
     data = xarray.Dataset(
         {
             "loss": stack({name: loss(run) for name, run in all_runs.items()}, "net"),

@@ -1,7 +1,8 @@
 """From a ReLU network to its gated linear twin: record its gates, replay them, read them, find a few, compare.
 
 The input is a Setup or the recording of a probe; the results are recordings, replays, gates that were found, and
-comparisons. This room trains by `simulate`, asks no theory, and does not import the probe.
+comparisons. This room trains by `simulate`, asks no theory, and does not import the probe. Kinds of gates that a user
+writes are in nets/gated/gates.py.
 """
 
 from .clusters import Found

@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
+from .._formulas.classical_scaling import centred, principal_points
 from .._formulas.curves import time_to_fraction
-from .._formulas.modes import FAINT, ROUNDING
+from .._formulas.modes import FAINT
 from .._foundation import checks
 from .._foundation.checks import real_array, whole
 from .._foundation.errors import BadInput, shown
@@ -210,13 +211,7 @@ def scaling(h: ArrayLike, dimensions: int = 2, *, similarity: bool = False) -> n
             "no more dimensions than samples",
             "give dimensions=2",
         )
-    values, vectors = np.linalg.eigh(products)
-    values, vectors = values[..., ::-1][..., :dimensions], vectors[..., ::-1][..., :dimensions]
-    values = np.where(values > ROUNDING * values[..., :1], values, 0)
-    points = vectors * np.sqrt(values)[..., None, :]
-    large = np.abs(points) >= (1 - FAINT) * np.abs(points).max(axis=-2, keepdims=True)  # the first, of equal ones
-    pivot = np.take_along_axis(points, np.argmax(large, axis=-2, keepdims=True), axis=-2)
-    return np.where(pivot < 0, -points, points)
+    return principal_points(products, dimensions)
 
 
 def aligned(points: ArrayLike, onto: ArrayLike, *, scale: bool = False) -> np.ndarray:
@@ -251,10 +246,9 @@ def _products(h: ArrayLike, name: str, similarity: bool) -> np.ndarray:
             'record it with observe="similarity"' if similarity else 'record it with observe="representation"',
         )
     if similarity:
-        array = array - array.mean(axis=-1, keepdims=True)
-        return array - array.mean(axis=-2, keepdims=True)
-    centred = array - array.mean(axis=-2, keepdims=True)
-    return centred @ np.swapaxes(centred, -1, -2)
+        return centred(array)
+    around_mean = array - array.mean(axis=-2, keepdims=True)
+    return around_mean @ np.swapaxes(around_mean, -1, -2)
 
 
 def _geometry_of(twin_value: np.ndarray, reference_value: np.ndarray, of: str) -> Any:

@@ -46,8 +46,8 @@ def witness(pattern: ArrayLike, task: Task, *, bias: bool = False) -> np.ndarray
     """Weights (d_in,) of a unit that is on for exactly these samples, the bias last if it has one; None if none can.
 
     As few samples as possible lie on the border w·x = 0, and the weights are tried on all samples before they are
-    given back. None is proven too, by samples whose weighted sums are equal on both sides of any border, up to the
-    rounding of the samples; where rounding leaves a pattern open, that is said in an error.
+    given back. An answer of None is proven as well: by shares of samples on the two sides whose weighted sums are
+    equal, up to rounding. Where rounding leaves a pattern open, that is said in an error.
     """
     x, centre = _inputs(task, bias)
     return _weights(_checked(pattern, len(x)), x, centre)
@@ -56,9 +56,9 @@ def witness(pattern: ArrayLike, task: Task, *, bias: bool = False) -> np.ndarray
 def implementable_patterns(task: Task, *, bias: bool = False, most: int = 100_000) -> np.ndarray:
     """All patterns (pattern, sample) that one unit can make, in the order of binary numbers; for small tasks.
 
-    Patterns of the first n samples are extended by the next one. The weights of a pattern decide its next sample, so
-    only the other choice is a question: at most one linear program for every pattern of every n. More than `most`
-    patterns are refused.
+    Patterns of the first n samples are extended by the next one. Weights that make a pattern already put the next
+    sample on one side; only the other side has to be tried: at most one linear program for every pattern of every n.
+    More than `most` patterns are refused.
     """
     (x, centre), most = _inputs(task, bias), whole(most, "most")
     _refuse_many(x - centre, most)
@@ -175,11 +175,12 @@ def _coordinates(x: np.ndarray, centre: np.ndarray) -> Iterator[tuple[np.ndarray
 
 
 def _programs(pattern: np.ndarray, inputs: np.ndarray) -> Iterator[np.ndarray]:
-    """Weights that make the pattern, up to the tolerance of linear programs; those of none prove nothing.
+    """Weights that make the pattern, up to the tolerance of linear programs.
 
-    Each sample that is off has a margin of at most 1, and their sum is made as large as possible: then only samples
-    that must lie on the border do, and rounding cannot push one over it. A price on large weights keeps those of such
-    samples in simple ratios; where the price itself left a sample on the border, they are sought without it.
+    Finding none here does not prove that there are none. Each sample that is off has a margin of at most 1, and their
+    sum is made as large as possible: then only samples that must lie on the border do, and rounding cannot push one
+    over it. A penalty on large weights keeps weights in simple ratios where samples must lie on the border; if the
+    penalty itself puts one there, we search again without it.
     """
     scaled, size = inputs / _power_of_two(inputs, axis=1)[:, None], inputs.shape[1]
     on, off, none = scaled[pattern], scaled[~pattern], np.zeros((pattern.sum(), (~pattern).sum()))

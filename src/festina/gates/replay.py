@@ -109,7 +109,7 @@ def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | No
     network = recording(trained, least=2, task=task)
     network.need_rule()
     seeds = tuple(int(seed) for seed in network.seeds)
-    both = simulate(_beside(network.setup), seeds, ("outputs", "gates"), progress=progress, interrupt="raise")
+    both = simulate(_with_twin(network.setup), seeds, ("outputs", "gates"), progress=progress, interrupt="raise")
     outputs, twins = np.split(both["outputs"], 2, axis=-1)
     again, loss = (
         0.5 * np.mean(np.sum((f - np.asarray(network.task.y)) ** 2, axis=-1), axis=-1) for f in (outputs, twins)
@@ -132,15 +132,15 @@ def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | No
     )
 
 
-def _beside(setup: Setup) -> Setup:
+def _with_twin(setup: Setup) -> Setup:
     """The setup of a ReLU network and its twin, which learn the same answers side by side."""
     task = setup.task
     doubled = Task(np.concatenate([task.cov_yx] * 2), task.cov_x, x=task.x, y=np.concatenate([task.y] * 2, axis=1))
-    return setup.replace(task=doubled, net=_Beside(setup.net), init=_Twice(setup.init, setup.net, task))
+    return setup.replace(task=doubled, net=_NetAndTwin(setup.net), init=_Twice(setup.init, setup.net, task))
 
 
 @noun
-class _Beside(Net):
+class _NetAndTwin(Net):
     """A ReLU network, and behind it a gated linear one that takes its gates; each writes half of the outputs."""
 
     relu: MLP

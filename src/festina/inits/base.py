@@ -8,6 +8,8 @@ A new init is one file in this folder: a frozen `@noun` that derives from `Init`
 - `fits_any_width` is False for an init that holds the weights of one net.
 - `sees_samples` is True for an init that needs more of a task than its second moments; all others get a task without
   its samples, so that their numbers may be traced.
+
+Run tools/listings.py; CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations

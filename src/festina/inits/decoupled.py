@@ -12,7 +12,7 @@ from .._foundation.errors import BadInput
 from .._foundation.nouns import noun, settle
 from ..nets.base import Net
 from ..nets.gated import Gated
-from ..nets.gated.race import path_race
+from ..nets.gated.path_bases import bases_of_paths
 from ..tasks.base import Task
 from ..tasks.hierarchy import hierarchy
 from ._pieces import basis, one_for_each, one_or_several
@@ -24,7 +24,7 @@ class Decoupled(Init):
     """Every edge of a gated net along the modes of its paths: W = R diag(b) Rᵀ between the bases of its two nodes.
 
     `strength` is the b of all modes, one number or one for each edge. Inputs and outputs have the bases in which the
-    moments of the paths are diagonal (`festina.nets.gated.race`), hidden nodes random ones; modes that do not fit
+    moments of the paths are diagonal (`festina.nets.gated.path_bases`), hidden nodes random ones; modes that do not fit
     through a hidden node start, and stay, at zero. An edge that no sample opens is zero.
     """
 
@@ -49,17 +49,17 @@ class Decoupled(Init):
         shapes = net.shapes(task.d_in, task.d_out)
         do = "match the number of edges: len(net.edges)"
         sizes = one_for_each(self.strength, "strength", len(shapes), "edges of the net", do)
-        race = path_race(net, task)  # pyright: ignore[reportArgumentType], which wants Gated
-        count, component = race.strengths.shape[1], {}
-        for p in race.open:
-            component |= dict.fromkeys(race.moments.paths[p].edges, race.component[p])
+        bases = bases_of_paths(net, task)  # pyright: ignore[reportArgumentType], which wants Gated
+        count, component = bases.strengths.shape[1], {}
+        for p in bases.open:
+            component |= dict.fromkeys(bases.moments.paths[p].edges, bases.component[p])
         keys = jax.random.split(key, len(graph.hidden) + 1)
         hidden = {node: basis(k, graph.size[node], count) for k, node in zip(keys, graph.hidden, strict=False)}
         weights = []
         for k, (source, target) in enumerate(graph.edges):
             if k in component:
                 ends = (source, component[k]), (target, component[k])
-                into, out = (hidden[n] if n in hidden else race.nodes[at, n] for n, at in ends)
+                into, out = (hidden[n] if n in hidden else bases.nodes[at, n] for n, at in ends)
                 weights.append(sizes[k] * (out @ into.T))
             else:
                 weights.append(jnp.zeros(shapes[k]))

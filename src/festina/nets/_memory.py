@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
+from .._foundation.read_only import read_only
 from ..tasks.base import Task
 
 N = TypeVar("N")
@@ -18,7 +19,7 @@ def once_per_task(find: Callable[[N, Task], T]) -> Callable[[N, Task], T]:
     """Remember the answers of `find(net, task)` for the last tasks of each net: setups, theories and races ask often.
 
     The memory belongs to the function. It knows nets and tasks by identity, keeps no net alive, and drops its answers
-    when the net is gone, so that it changes nothing but the time that an answer takes.
+    when the net is gone. NumPy arrays of an answer refuse writes.
     """
     answers: dict[int, tuple[weakref.ref[N], list[tuple[Task, T]]]] = {}
 
@@ -40,7 +41,7 @@ def once_per_task(find: Callable[[N, Task], T]) -> Callable[[N, Task], T]:
         for answered, answer in of_this_net:
             if answered is task:
                 return answer
-        answer = find(net, task)
+        answer = read_only(find(net, task))
         of_this_net.append((task, answer))
         del of_this_net[:-REMEMBERED]
         return answer

@@ -10,10 +10,15 @@ and nothing else: it never looks at the type of a net, and never asks whether a 
 - A chain of layers: `is_chain`; `activation`, `bias`, `skip`; `off_slope` and `gates` if its units switch.
 - A net that draws random numbers while it is trained: `noisy`, `apply_in_training`.
 - A net that changes in time: `switch_times`, `at_time`.
-- A net that uses more of a task than x and y: `lifted`, and `fits`, which refuses tasks that it cannot be trained on.
-- A net of gated paths: `has_paths`, `graph`, `paths`, `path_names`, `moments`, `closed_edges`, `draw`.
+- A net that uses more of a task than x and y: `lifted`, and `refuse_unfit`, which refuses tasks that it cannot be
+  trained on.
+- A net of gated paths: `has_paths`, `graph`, `columns`, `ranks`, `paths`, `path_names`, `moments`, `closed_edges`,
+  `draw`.
 - A net with ranks, each of which descends the error that lower ranks leave: `training`, `maps_by_rank`.
-- How its weights are best stored during training: `stacks`.
+- How it is best trained: `stacks`, for how its weights are stored; `steps_by_layer`, `layer` and `thinned` if it may be
+  trained layer by layer.
+
+Run tools/listings.py; CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations
@@ -26,13 +31,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from .._foundation import checks
-from .._foundation.arrays import AnyArray, RandomKey, Weights
+from .._foundation.arrays import AnyArray, Number, RandomKey, Weights
 from .._foundation.checks import positive, whole
 from .._foundation.precision import as_its_weights
 from ..tasks.base import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from .gated.graph import Graph, Path
     from .gated.paths import PathMoments
@@ -42,6 +48,7 @@ Rows: TypeAlias = Float[AnyArray, "sample d_in"]  # inputs
 Outputs: TypeAlias = Float[AnyArray, "sample d_out"]
 Activity: TypeAlias = Float[AnyArray, "sample unit"]  # of a hidden layer
 LinearMap: TypeAlias = Float[AnyArray, "out in"]
+Columns: TypeAlias = dict[str, tuple[int, ...]]  # of x or of y, by node
 
 
 class Net(abc.ABC):
@@ -64,7 +71,7 @@ class Net(abc.ABC):
             if name in cls.__dict__:
                 setattr(cls, name, as_its_weights(cls.__dict__[name]))
 
-    # A member may have these as fields or as properties: at run time they are plain defaults here, which both replace.
+    # At run time these are plain defaults, which a field or a property replaces.
     if TYPE_CHECKING:
 
         @property
@@ -87,8 +94,13 @@ class Net(abc.ABC):
             """Whether the activity of a layer is also added further on."""
             return False
 
+        @property
+        def ranks(self) -> Sequence[int] | None:
+            """The rank of every edge of a net with paths; None if all paths descend one loss."""
+            return None
+
     else:
-        hidden, activation, bias, skip = (), None, False, False
+        hidden, activation, bias, skip, ranks = (), None, False, False, None
 
     @classmethod
     def example(cls) -> Self:
@@ -182,7 +194,7 @@ class Net(abc.ABC):
         positive(time, "time", zero=True)
         return self
 
-    def fits(self, tasks: Sequence[Task]) -> None:  # noqa: B027, most nets refuse nothing
+    def refuse_unfit(self, tasks: Sequence[Task]) -> None:  # noqa: B027, most nets refuse nothing
         """Refuse tasks that a net of the right size cannot be trained on."""
 
     def lifted(self, task: Task) -> tuple[Net, Task]:
@@ -197,12 +209,32 @@ class Net(abc.ABC):
         """
         return ()
 
+    @property
+    def steps_by_layer(self) -> bool:
+        """Whether it is `layer` after `layer` on `thinned` inputs, with `activation` and `skip` as an MLP has them.
+
+        Then it may be trained layer by layer.
+        """
+        return False
+
+    def layer(self, layer: Weights, x: Activity) -> Activity:
+        """One layer before its activation; for nets with `steps_by_layer`."""
+        raise NotImplementedError(f"{type(self).__name__} is not trained layer by layer")
+
+    def thinned(self, x: Activity, key: RandomKey | None, number: Number) -> Activity:
+        """The inputs of layer `number` that noise leaves, where there is a key to draw with."""
+        return x
+
     # Gated paths
 
     @property
     def graph(self) -> Graph | None:
         """The graph of nodes and edges of a net with paths: one matrix of weights per edge, in the order of edges."""
         return None
+
+    def columns(self, d_in: int, d_out: int) -> tuple[Columns, Columns]:
+        """The columns of x that each input node reads, and those of y that each output node writes."""
+        return {}, {}
 
     @property
     def path_names(self) -> tuple[str, ...] | None:
@@ -221,7 +253,7 @@ class Net(abc.ABC):
         """The names of edges through which no sample of any task opens a path: they stay as they start."""
         return ()
 
-    def draw(self, task: Task | None = None, ax: Axes | None = None) -> Axes:
+    def draw(self, task: Task | None = None, ax: Axes | None = None) -> Figure:
         """A picture of the graph with its gates; for nets with paths."""
         raise NotImplementedError(f"{type(self).__name__} has no paths")
 

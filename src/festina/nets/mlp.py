@@ -58,6 +58,10 @@ class MLP(Net):
     def is_chain(self) -> bool:
         return not self.skip
 
+    @property
+    def steps_by_layer(self) -> bool:
+        return type(self) is MLP  # what derives from it may compute something else
+
     def shapes(self, d_in: int, d_out: int) -> Shapes:
         layers = layer_shapes(d_in, self.hidden, d_out)  # pyright: ignore[reportArgumentType]
         return tuple((shape, (shape[0],)) for shape in layers) if self.bias else layers

@@ -10,8 +10,10 @@ row into `docs/observables.md`. A new family is a new file with such a table; `t
 - `lacks(setup)`: why a setup does not have it, or "". `lacking.py` has the reasons that several observables share.
 - `of_map`, `rotation_invariant`: whether theories that know the map or the layers of a net predict it, too.
 - `narrow`: whether it is the same for a linear net whose wide hidden layers are trained in fewer units.
-- `beside`: the observables without which it is of no use, which are recorded with it.
+- `recorded_with`: the observables without which it is of no use, which are recorded with it.
 - `from_activity`: how a probe reads it off the recorded activity of any network, by NumPy.
+
+Run tools/listings.py; CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ class View:
 
 
 @dataclasses.dataclass(frozen=True)
-class Activity:
+class RecordedActivity:
     """What is recorded of a network at one time: the activity of its layers and its outputs, at some samples."""
 
     points: Points
@@ -111,7 +113,7 @@ class Activity:
 class FromActivity:
     """How an observable is read off recorded activity, and what has to be known for it."""
 
-    read: Callable[[Activity], Any]
+    read: Callable[[RecordedActivity], Any]
     axes: tuple[str, ...] | None = None  # where they are not those of the observable
     needs_outputs: bool = False
     needs_targets: bool = False
@@ -138,7 +140,7 @@ class Observable:
     of_map: Callable[[View, Float[AnyArray, "out in"]], Values] | None = None
     rotation_invariant: bool = False  # it does not change if hidden units are rotated
     narrow: bool = False
-    beside: tuple[str, ...] = ()
+    recorded_with: tuple[str, ...] = ()
     entries: Mapping[str, Callable[[Setup], Iterable[str] | None]] = dataclasses.field(default_factory=dict)
     from_activity: FromActivity | None = None
 

@@ -21,7 +21,7 @@ from .._foundation.arrays import AnyArray, Weights
 from .._foundation.nouns import noun
 from .._setup.setup import Setup
 from ..tasks.base import TaskSequence
-from .base import Activity, FromActivity, Observable, Occasion, Part, View
+from .base import FromActivity, Observable, Occasion, Part, RecordedActivity, View
 from .compared_points import gaps, products
 from .lacking import no_hidden_activity, no_samples
 
@@ -78,12 +78,12 @@ def _mean_gap(view: View, outputs: Float[AnyArray, "sample feature"]) -> OfPairs
     return jnp.sum((means - compared.mean_targets) ** 2, axis=1)
 
 
-def _mean_gap_of_activity(activity: Activity) -> OfPairs:
+def _mean_gap_of_activity(activity: RecordedActivity) -> OfPairs:
     errors, pairs = activity.errors, activity.points.pairs
     return np.sum(((errors[pairs[:, 0]] + errors[pairs[:, 1]]) / 2) ** 2, axis=1)
 
 
-def _cosine_of_activity(activity: Activity) -> Float[np.ndarray, "layer pair"]:
+def _cosine_of_activity(activity: RecordedActivity) -> Float[np.ndarray, "layer pair"]:
     """The cosine of dh with dh at the first record; NaN where either is 0."""
     pairs = activity.points.pairs
     layers = list(zip(activity.hidden, activity.first, strict=True))
@@ -101,7 +101,7 @@ def _no_points(setup: Setup) -> str:
 
 def _of_outputs(
     read: Callable[[View, Float[AnyArray, "sample feature"]], OfPairs],
-    of_activity: Callable[[Activity], OfPairs],
+    of_activity: Callable[[RecordedActivity], OfPairs],
     needs_targets: bool = True,
 ) -> Observable:
     """What is read off the outputs of the samples that are compared."""

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from .._foundation.arrays import AnyArray, Number, Weights
 from .._setup.loss import gradient, loss
-from .base import Activity, FromActivity, Observable, View
+from .base import FromActivity, Observable, RecordedActivity, View
 
 
 def norm(weights: Weights) -> Float[AnyArray, ""]:
@@ -21,7 +21,7 @@ def _gradient_norm(view: View, weights: Weights) -> Float[AnyArray, ""]:
     return norm(gradient(view.net, view.evidence)(weights, None)[1])
 
 
-def _of_outputs(activity: Activity) -> Number:
+def _of_outputs(activity: RecordedActivity) -> Number:
     return 0.5 * np.mean(np.sum(activity.errors**2, axis=1))
 
 

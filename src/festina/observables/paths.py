@@ -7,15 +7,15 @@ from jaxtyping import Float
 
 from .._foundation.arrays import AnyArray, Weights
 from .._setup.setup import Setup
+from ..nets.gated.path_bases import bases_of_paths
 from ..nets.gated.paths import product
-from ..nets.gated.race import path_race
 from .base import Observable, Occasion, Part, View
 from .loss import norm
 
 
 def _bases(occasion: Occasion) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...]]:
-    race = path_race(occasion.setup.net, occasion.setup.task)
-    return race.left, race.right
+    bases = bases_of_paths(occasion.setup.net, occasion.setup.task)
+    return bases.left, bases.right
 
 
 _BASES = Part("path_bases", _bases)  # the modes of every path's own moments: U, V

@@ -22,8 +22,8 @@ def names_to_record(observe: object, setup: Setup) -> tuple[str, ...]:
         if reason := OBSERVABLES[name].lacks(setup):
             has = [other for other, known in OBSERVABLES.items() if not known.lacks(setup)]
             raise BadInput(f"observe {name!r}: {reason}", f"one of: {', '.join(has)}", "drop it, or change net or task")
-    beside = [other for name in names for other in OBSERVABLES[name].beside]
-    return tuple(dict.fromkeys((*names, *(other for other in beside if not OBSERVABLES[other].lacks(setup)))))
+    others = [other for name in names for other in OBSERVABLES[name].recorded_with]
+    return tuple(dict.fromkeys((*names, *(other for other in others if not OBSERVABLES[other].lacks(setup)))))
 
 
 def points_to_compare(setup: Setup, names: Iterable[str], pairs: object) -> Points | None:
@@ -43,7 +43,7 @@ def view_in_training(occasion: Occasion, names: Iterable[str]) -> View:
 
 
 def view_of_seed(occasion: Occasion, names: Iterable[str], seed: int) -> View:
-    """What the named observables look at in what a theory says of one seed."""
+    """The view for one seed of a setup that is solved, not trained."""
     per_seed = {part.name: part.of_seed(occasion.setup, seed) for part in _needed(names) if part.of_seed is not None}
     return _shared_view(occasion, names).with_seed(per_seed)
 

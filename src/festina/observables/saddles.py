@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._formulas.modes import NOTHING, SAME, Modes, input_defect
-from .._foundation import checks
+from .._foundation import checks, html
 from .._foundation.arrays import AnyArray
 from .._foundation.checks import is_traced, real_array, whole
 from .._foundation.errors import BadInput
@@ -194,6 +194,16 @@ class Saddles:
             attrs={"hidden": self.hidden, "minimum": self.minimum},
         )
 
+    def _repr_html_(self) -> str:
+        few = range(min(len(self), ROWS))
+        rows = [(_label(self.subsets[i]), f"{self.losses[i]:.6g}", self.indices[i], self._kind(i)) for i in few]
+        rows += [(f"… {len(self) - ROWS} more", "", "", "")] * (len(self) > ROWS)
+        caption = f"Saddles: {len(self)} critical values, {self.hidden} hidden units"
+        return html.table(rows, ("subset of modes", "loss", "index", "kind"), caption)
+
+    def _kind(self, i: int) -> str:
+        return ("strict saddle" if self.indices[i] else "minimum") + (", a family" if self.family[i] else "")
+
     def __repr__(self) -> str:
         labels = [_label(subset) for subset in self.subsets]
         shown = range(len(self)) if len(self) <= ROWS else [*range(ROWS // 2), *range(len(self) - ROWS // 2, len(self))]
@@ -203,8 +213,7 @@ class Saddles:
         for before, i in zip([-1, *shown], shown, strict=False):
             if i != before + 1:
                 lines += [f"  … {i - before - 1} more"]
-            kind = ("strict saddle" if self.indices[i] else "minimum") + (", a family" if self.family[i] else "")
-            lines += [f"  {labels[i]:<{width}}  {self.losses[i]:>11.6g}  {self.indices[i]:>5}  {kind}"]
+            lines += [f"  {labels[i]:<{width}}  {self.losses[i]:>11.6g}  {self.indices[i]:>5}  {self._kind(i)}"]
         return "\n".join(lines)
 
 
@@ -213,7 +222,7 @@ def _units(hidden: object) -> int:
         layers = hidden.hidden
         if len(layers) != 1 or not hidden.is_linear_chain:
             raise BadInput(
-                f"{hidden!r} with {len(layers)} hidden layers",
+                f"hidden = {hidden!r}",
                 "a linear chain of one hidden layer: the critical points of other nets are not of this form",
                 "use nets.DeepLinear(hidden=32), or give the width alone",
             )

@@ -8,7 +8,7 @@ from jaxtyping import Float, UInt8
 
 from .._foundation.arrays import AnyArray, Weights
 from .._setup.setup import Setup
-from .base import Activity, FromActivity, Observable, View
+from .base import FromActivity, Observable, RecordedActivity, View
 from .lacking import no_chain_of_layers, no_hidden_activity
 from .layers import INPUTS
 
@@ -25,7 +25,7 @@ def _gates(view: View, weights: Weights) -> UInt8[AnyArray, "unit byte"]:
     return jnp.packbits(view.net.gates(weights, view[INPUTS]).T, axis=-1)
 
 
-def _gates_of_activity(activity: Activity) -> UInt8[np.ndarray, "unit byte"]:
+def _gates_of_activity(activity: RecordedActivity) -> UInt8[np.ndarray, "unit byte"]:
     return np.packbits(np.concatenate([h.T > 0 for h in activity.hidden]), axis=-1)
 
 
@@ -47,7 +47,7 @@ OBSERVABLES = {
         _gates,
         _no_switches,
         (INPUTS,),
-        beside=("loss", "unit_size"),
+        recorded_with=("loss", "unit_size"),
         from_activity=FromActivity(_gates_of_activity),
     ),
 }

@@ -8,6 +8,8 @@ A new backend is one file of this folder, with a `Backend`, and its names in `__
   `_look`, which is called at the steps to record; `_jax` is an example.
 
 Observables are none of its business: those of `festina.observables` that can be read off activity are there at once.
+
+CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations

@@ -36,10 +36,10 @@ def curves(
 ) -> Trajectory:
     """A trajectory of your own curves of distances, for `fit`, `scan` and `compare`.
 
-        seen = fs.probe.curves(
+        recorded = fs.probe.curves(
             times, distance=H, output_distance=P, output_alignment=w, input_gap=1.0, target_gap=0.5
         )
-        fs.fit("TwoPoint", seen)
+        fs.fit("TwoPoint", recorded)
 
     Curves are (time,) of one pair of inputs, or (time, pair).
 
@@ -54,8 +54,8 @@ def curves(
         loss: (time,), ½ mean |y − f|² over the samples of these pairs.
         pairs: the numbers of the two samples of every pair; (0, 1), (2, 3), … if they are not given.
 
-    All are squared distances, summed over units. As for any two vectors, |P − w| ≤ √(PY): curves that miss
-    this by more than errors of P and w of 5% of Y, or of the largest P, can do are refused.
+    Distances are sums of squares over units. Always |P − w| ≤ √(PY); curves are refused if errors of 5 % of Y (or of
+    the largest P) in P and w cannot explain the violation.
     """
     when = increasing(times)
     P = _curve(output_distance, "output_distance", len(when))

@@ -94,7 +94,7 @@ class JaxProbe(Probe):
         return {"layers": list(self._record.units), "counted": "probe.step()"}
 
     def _how_to_count(self) -> str:
-        return "call probe.step(params) first thing in every turn of the loop"
+        return "call probe.step(params) first thing in every iteration of the loop"
 
 
 def check_layers(layers: object) -> None:

@@ -15,13 +15,13 @@ from .._foundation.checks import known_names
 from .._foundation.errors import BadInput
 from .._setup.trajectory import Trajectory
 from ..observables import FROM_ACTIVITY
-from ..observables.base import Activity, FromActivity
+from ..observables.base import FromActivity, RecordedActivity
 from ..observables.compared_points import Points
 from ._backend import Backend
 
 DEFAULT = ("distance", "output_distance", "output_alignment", "loss", "cosine")
 
-Layers = Mapping[str, Float[np.ndarray, "sample _"]]  # the activity of every layer, by name
+HiddenActivity = Mapping[str, Float[np.ndarray, "sample _"]]  # the activity of every layer, by name
 
 
 def reading(name: str) -> FromActivity:
@@ -49,8 +49,8 @@ def checked_names(observe: object, *, outputs: bool, targets: bool) -> tuple[str
                 f"the {missing} at the probe inputs",
                 f"give {missing}=…, or leave {name!r} out",
             )
-    beside = [other for name in names for other in FROM_ACTIVITY[name].beside if other in FROM_ACTIVITY]
-    return tuple(dict.fromkeys((*names, *(name for name in beside if not lacks(name)))))
+    others = [other for name in names for other in FROM_ACTIVITY[name].recorded_with if other in FROM_ACTIVITY]
+    return tuple(dict.fromkeys((*names, *(name for name in others if not lacks(name)))))
 
 
 def compares_pairs(names: Sequence[str]) -> bool:
@@ -87,7 +87,7 @@ class Record:
         self,
         points: Points,
         names: Sequence[str],
-        hidden: Layers,
+        hidden: HiddenActivity,
         outputs: Float[np.ndarray, "sample feature"] | None,
     ):
         self.points, self.names = points, tuple(names)
@@ -109,7 +109,7 @@ class Record:
                 f"a {by_layer[0]} of layer {slashed[0]!r}", "a name without a slash", "rename it: layers={alias: name}"
             )
 
-    def add(self, time: float, hidden: Layers, outputs: Float[np.ndarray, "sample feature"] | None) -> None:
+    def add(self, time: float, hidden: HiddenActivity, outputs: Float[np.ndarray, "sample feature"] | None) -> None:
         """Measure the network at one time."""
         for layer, values in hidden.items():
             if values.shape[1] != self.units[layer]:
@@ -121,7 +121,7 @@ class Record:
         now = list(hidden.values())
         if self._first is None:
             self._first = now if any(reading(name).needs_first for name in self.names) else []
-        activity = Activity(self.points, now, outputs, self._first)
+        activity = RecordedActivity(self.points, now, outputs, self._first)
         with np.errstate(all="ignore"):  # training may diverge; the record then says so with its numbers
             measured = {name: reading(name).read(activity) for name in self.names}
         self.times.append(time)
@@ -147,9 +147,9 @@ class Record:
         facts: Mapping[str, object],
         *,
         lr: float | None = None,
-        beside: Mapping[str, tuple[tuple[str, ...], np.ndarray]] | None = None,
+        extra: Mapping[str, tuple[tuple[str, ...], np.ndarray]] | None = None,
     ) -> Trajectory:
-        """The record as a Trajectory, with {name: (axes, values)} beside it if there are any.
+        """The record as a Trajectory, with `extra` observables, {name: (axes, values)}, if there are any.
 
         An observable that every layer has for itself becomes one observable for each layer.
         """
@@ -164,8 +164,8 @@ class Record:
             else:
                 values[name] = np.stack(self._values[name])
                 axes[name] = ("time", *(reading(name).axes or FROM_ACTIVITY[name].axes))
-        for name, (axes_beside, value) in (beside or {}).items():
-            axes[name], values[name] = axes_beside, value
+        for name, (extra_axes, value) in (extra or {}).items():
+            axes[name], values[name] = extra_axes, value
         coordinates = {
             "layer": np.array(list(self.units)),
             "pair": self.points.names,

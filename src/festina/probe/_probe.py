@@ -74,7 +74,7 @@ class Probe:
     def _facts(self) -> Mapping[str, object]:
         raise NotImplementedError
 
-    def _beside(self) -> Mapping[str, tuple[tuple[str, ...], np.ndarray]]:
+    def _weight_records(self) -> Mapping[str, tuple[tuple[str, ...], np.ndarray]]:
         """What was recorded of the weights: {name: (axes, values)}."""
         return {}
 
@@ -108,7 +108,7 @@ class Probe:
     @property
     def trajectory(self) -> Trajectory:
         """What has been recorded up to now."""
-        return self._recorded.trajectory(self.backend, self._facts(), lr=self._lr, beside=self._beside())
+        return self._recorded.trajectory(self.backend, self._facts(), lr=self._lr, extra=self._weight_records())
 
     @property
     def representations(self) -> dict[str, np.ndarray]:
@@ -126,7 +126,7 @@ class Probe:
         return self._record
 
     def _how_to_count(self) -> str:
-        return "call probe.step(…) first thing in every turn of the loop"
+        return "call probe.step(…) first thing in every iteration of the loop"
 
     def __repr__(self) -> str:
         done = [] if self._record is None else self._record.times

@@ -102,13 +102,13 @@ class TorchProbe(Probe):
         return tuple(target.label for target in self._targets)
 
     def step(self) -> None:
-        """A step of training begins: call it first thing in every turn of the loop, before the weights change."""
+        """A step of training begins: call it first thing in every iteration of the loop, before the weights change."""
         self._need_open()
         if not self._by_hand and self.steps:
             raise BadInput(
                 f"probe.step() after {self.steps} steps that were counted by themselves",
-                "one way to count: the steps of torch optimisers, or probe.step() from the first turn on",
-                "call probe.step() first thing in every turn of the loop, before optimizer.step(), or not at all",
+                "one way to count: the steps of torch optimisers, or probe.step() from the first iteration on",
+                "call probe.step() first thing in every iteration of the loop, before optimizer.step(), or not at all",
             )
         self._by_hand = True
         self._count()
@@ -156,7 +156,7 @@ class TorchProbe(Probe):
         if isinstance(self._chain, Chain):
             self._sizes.append(self._chain.unit_sizes())
 
-    def _beside(self) -> Mapping[str, tuple[tuple[str, ...], np.ndarray]]:
+    def _weight_records(self) -> Mapping[str, tuple[tuple[str, ...], np.ndarray]]:
         return {"unit_size": (("time", "unit"), np.stack(self._sizes))} if self._sizes else {}
 
     def _facts(self) -> Mapping[str, object]:
@@ -195,7 +195,7 @@ class TorchProbe(Probe):
         return f"{super().__repr__()}; layers {listed(self.layers)}" + (f"; {self._said}" if self._said else "")
 
     def _how_to_count(self) -> str:
-        return "train with a torch optimiser of this model, or call probe.step() first thing in every turn of the loop"
+        return "train with a torch optimiser of this model, or call probe.step() first thing in every iteration"
 
 
 def torch(
@@ -221,8 +221,8 @@ def torch(
     The probe runs the model on `inputs` before chosen optimiser steps, and training does not notice: weights come
     out the same bit for bit, and nothing stays attached to the model. Steps count from 0; record k is the state
     before step k + 1, so record 0 is the start. Steps of all optimisers that hold a parameter of the model count by
-    themselves; in loops without a torch optimiser, or to count turns of the loop, call `probe.step()` first thing in
-    every turn. The state after the last step is recorded when the block ends well.
+    themselves; in loops without a torch optimiser, or to count iterations of the loop, call `probe.step()` first thing
+    in every iteration. The state after the last step is recorded when the block ends well.
 
     Args:
         model: a torch.nn.Module; a compiled one is recorded from its uncompiled code.

@@ -1,19 +1,23 @@
-"""The contract of a rule: how weights change, and what a unit of time is.
+"""The contract of a rule: how weights change, and what its times count.
 
 A new rule is one file in this folder: a frozen `@noun` that derives from `Discrete` or `Flow`, and has an `example`.
 
 - A rule that moves in steps derives from `Discrete` and has `step`; `start` if it keeps a state between steps. Its
   clock is lr × steps, unless it overrides `steps` and `time_of_steps`. A clock counts steps evenly: n steps last n
   times as long as one, whenever they begin. Theories predict gradient flow, and refuse a rule whose step of rate lr
-  does not last lr; `simulate` takes every clock.
+  does not last lr; `simulate` takes every clock. A setup with such a rule needs an end of its own, `until` or `times`,
+  and `clock` names the unit of time on the axes of figures.
   `lr` also tells theories how large the error of a finite step is, and a diverging run which rate to lower.
 - A rule that is integrated derives from `Flow`, and says to which tolerances.
 - `full_batch` and `follows_gradient` say what theories and the trainer may count on.
+
+Run tools/listings.py; CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -21,19 +25,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from .._figures.style import TIME
 from .._foundation.arrays import AnyArray, Number, RandomKey, Weights
 from .._foundation.checks import is_traced
 
 Times: TypeAlias = Number | Float[AnyArray, " time"]
-Rows: TypeAlias = Int[AnyArray, " batch"]  # numbers of samples
+SampleNumbers: TypeAlias = Int[AnyArray, " batch"]  # numbers of samples
 State: TypeAlias = Any  # a pytree of arrays that a rule keeps between steps
-Gradient: TypeAlias = Callable[[Weights, Rows | None], tuple[Number, Weights]]
+Gradient: TypeAlias = Callable[[Weights, SampleNumbers | None], tuple[Number, Weights]]
 
 
 class Rule(abc.ABC):
     """How weights change, and what a unit of time is."""
 
     follows_gradient: ClassVar[bool] = True  # whether every change is a multiple of −∂loss/∂W
+    clock: ClassVar[str] = TIME  # what its times count, as the label of an axis
 
     @classmethod
     def example(cls) -> Self:
@@ -51,7 +57,7 @@ class Rule(abc.ABC):
 
 
 class Discrete(Rule):
-    """A rule that moves in steps; one step of rate lr lasts lr units of time."""
+    """A rule that moves in steps; one step of rate lr lasts lr units of time, unless it overrides its clock."""
 
     lr: Any
 
@@ -62,6 +68,11 @@ class Discrete(Rule):
     def time_of_steps(self, steps: Times) -> Times:
         """The time that so many steps take."""
         return steps * self.lr
+
+    @property
+    def lasts_lr(self) -> bool:
+        """Whether one step of rate lr lasts lr, as in gradient flow."""
+        return math.isclose(float(self.time_of_steps(1)), float(self.lr), rel_tol=1e-9)
 
     def on_clock(self, times: Times) -> Times:
         return self.time_of_steps(self.steps(times))

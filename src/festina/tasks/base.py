@@ -13,6 +13,8 @@ it to JSON as its arguments, all of which are plain numbers and texts with defau
 
 Whoever trains or solves asks for `d_in`, `d_out`, `samples`, `modes()`, `spectrum()`, `vectors()`, `target()`,
 `floor()` and `moments_only()`.
+
+Run tools/listings.py; CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._formulas.modes import Modes, modes_at
-from .._foundation import checks
+from .._foundation import checks, html
 from .._foundation.arrays import AnyArray
 from .._foundation.checks import is_traced
 from .._foundation.errors import BadInput
@@ -126,6 +128,15 @@ class Task:
             return np.zeros(())
         lowest = lowest_loss(self)
         return (jnp if is_traced(lowest) else np).maximum(lowest, 0.0)  # rounding can bring it below
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [("inputs", self.d_in), ("features", self.d_out)]
+        rows += [("samples", "moments only" if self.samples is None else self.samples)]
+        if not is_traced(self):
+            values = self.modes().singular_values
+            shown = ", ".join(f"{value:.3g}" for value in values[:8])
+            rows += [("singular values of Σʸˣ", shown + ", …" * (len(values) > 8))]
+        return html.table(rows, (), f"Task: {self.recipe[0] if self.recipe else 'own data'}")
 
     def __repr__(self) -> str:
         size = "moments only" if self.samples is None else f"{self.samples} samples"

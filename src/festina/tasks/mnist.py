@@ -133,7 +133,7 @@ def _file(name: str, directory: str | None, download: bool) -> Path:
         except (OSError, http.client.HTTPException) as error:
             do = f"check the connection, {by_hand}"
             raise BadInput(f"{MIRROR + name} could not be fetched ({error})", "the file", do) from None
-        # A file under its own name is found ever after, so that what is wrong must not get it.
+        # A file with its final name is trusted from then on, so check the sum before writing it.
         _check_sum(data, name, MIRROR + name, f"download it again, {by_hand}")
         write_whole(kept, {name: data})
         return kept / name

@@ -16,9 +16,9 @@ from .._foundation.precision import in_double
 from .._foundation.program_memory import compiled
 from .._setup.setup import Setup
 from ._constants import constants_of
+from ._followed_weights import NumpyTimes, relative, time_grid
 from ._landscape import Landscape
 from ._stiff import Vector
-from ._theory_path import NumpyTimes, relative, time_grid
 from .base import Theory, Times
 
 TIMES = 48

@@ -11,8 +11,8 @@ enters δ₀ or r. The rounding of the initial weights is added to δ₀, since 
 
 The stated error is the largest of three: the difference between the predicted map (or outputs) and that of W + δ,
 relative to the largest prediction; the same for the loss; and, for theories that know the layers, the δ of a layer
-relative to that layer. `_theory_path` evaluates W on a grid of times, and `_stiff` propagates δ from one time to the
-next. Growth factors are right to a few per cent, which is enough for the size of an error.
+relative to that layer. `_followed_weights` evaluates W on a grid of times, and `_stiff` propagates δ from one time to
+the next. Growth factors are right to a few per cent, which is enough for the size of an error.
 
 `_growth_bound` is a cheaper bound, for cases in which δ need not be followed.
 """
@@ -27,8 +27,8 @@ import numpy as np
 
 from .._setup.setup import Setup
 from ..rules.base import Discrete
+from ._followed_weights import FollowedError, FollowedTheory
 from ._stiff import Vector
-from ._theory_path import FollowedError, TheoryPath
 from .base import Theory
 
 
@@ -55,7 +55,7 @@ def steps(theory: Theory, setup: Setup, seed: int, *, carried: Vector | None = N
 
 def _remembered(
     name: str,
-    compute: Callable[[TheoryPath, float], FollowedError],
+    compute: Callable[[FollowedTheory, float], FollowedError],
     theory: Theory,
     setup: Setup,
     seed: int,
@@ -67,21 +67,23 @@ def _remembered(
 
     def of_seed(seed: int) -> FollowedError:
         with jax.enable_x64(True):
-            return compute(TheoryPath(theory, setup, seed, carried), lr)
+            return compute(FollowedTheory(theory, setup, seed, carried), lr)
 
     return setup._remembered(key, seed, of_seed)
 
 
-def _of_theory(path: TheoryPath, lr: float) -> FollowedError:
-    missed = path.start - path.first.weights + path.rounding(path.start) + path.integration()
-    return path.follow(
-        missed, lambda point, at: point.descent + path.frame_motion(at, at.weights) - at.speed, whole=True
+def _of_theory(followed: FollowedTheory, lr: float) -> FollowedError:
+    missed = followed.start - followed.first.weights + followed.rounding(followed.start) + followed.integration()
+    return followed.follow(
+        missed, lambda point, at: point.descent + followed.frame_motion(at, at.weights) - at.speed, whole=True
     )
 
 
-def _of_rounding(path: TheoryPath, lr: float) -> FollowedError:
-    return path.follow(path.rounding(path.start), lambda point, at: path.fastest * path.rounding(at.weights))
+def _of_rounding(followed: FollowedTheory, lr: float) -> FollowedError:
+    return followed.follow(
+        followed.rounding(followed.start), lambda point, at: followed.fastest * followed.rounding(at.weights)
+    )
 
 
-def _of_steps(path: TheoryPath, lr: float) -> FollowedError:
-    return path.follow(path.carried, lambda point, at: -lr / 2 * point.minus_hessian(point.descent))
+def _of_steps(followed: FollowedTheory, lr: float) -> FollowedError:
+    return followed.follow(followed.carried, lambda point, at: -lr / 2 * point.minus_hessian(point.descent))

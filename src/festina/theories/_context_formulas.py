@@ -44,7 +44,7 @@ def gate_overlap(contexts: int, size: int) -> float:
     return math.comb(contexts, size) * (contexts - size) / (contexts * (contexts - 1))
 
 
-def kept_in_the_turn(contexts: int, size: int) -> tuple[float, float]:
+def kept_in_rotation(contexts: int, size: int) -> tuple[float, float]:
     """K and K′."""
     mode = item_mode(1.0, 2, contexts, size)
     raw, rest = float(mode.raw / mode.common), float(mode.residual / mode.common)  # R and r

@@ -18,7 +18,7 @@ from .._foundation.checks import is_traced, real_array
 from .._foundation.errors import BadInput
 from .._foundation.precision import in_double
 from ..tasks.hierarchy import hierarchy_block
-from ._context_formulas import arrival, gate_overlap, growth_until_arrival, item_mode, kept_in_the_turn
+from ._context_formulas import arrival, gate_overlap, growth_until_arrival, item_mode, kept_in_rotation
 from ._context_modes import ContextConstants, common_modes, directions, in_blocks, split, starts, tree_levels
 from ._context_pathways import ContextPathways
 
@@ -47,7 +47,7 @@ def context_constants(
     # Item modes, rotated as the common pathway has learned them, grow in all subsets at once.
     left, right = tree_left[:, 1:] @ item_rotation, tree_right[1:].T @ item_rotation
     raw, rest, resting = directions(pathways)
-    growing, joins = kept_in_the_turn(contexts, pathways.size)
+    growing, joins = kept_in_rotation(contexts, pathways.size)
     late = 2 * joins / growing * jnp.exp(-mode.raw * arrival(mode, of_common[of_items]))
     targets = [in_blocks(raw[k], left) + in_blocks(resting[k], left) * late for k in range(len(pathways.subsets))]
     of_subsets = jnp.stack(

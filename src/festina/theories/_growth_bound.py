@@ -20,8 +20,8 @@ from .._foundation.precision import in_double
 from .._foundation.program_memory import compiled
 from .._setup.setup import Setup
 from ._constants import constants_of
+from ._followed_weights import EPS, RESOLVED, time_grid
 from ._landscape import Landscape
-from ._theory_path import EPS, RESOLVED, time_grid
 from .base import Assumption, Theory, Times
 
 TIMES = 64

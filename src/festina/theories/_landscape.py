@@ -23,7 +23,7 @@ from .._foundation.program_memory import compiled
 from .._setup import loss
 from .._setup.setup import Setup
 from ..nets.base import Net
-from ._stiff import Rates, Vector, extreme_rates
+from ._stiff import ErrorRates, Vector, extreme_rates
 
 LEARNED = 1e-6  # errors of the loss are relative to at least this share of the loss of zero outputs
 
@@ -168,13 +168,13 @@ class ChainPoint:
             parts.append(part)
         return self._flat(parts)
 
-    def rates(self, delta: Vector, rng: np.random.Generator) -> Rates:
+    def rates(self, delta: Vector, rng: np.random.Generator) -> ErrorRates:
         """How fast errors can decay and grow: at most by |Σʸˣ − MΣˣ| times the norms of all layers but two."""
         decay, growth = extreme_rates(self.minus_hessian, delta, rng)
         sizes = np.array([np.linalg.norm(w, 2) for w in self.weights])
         pairs = [np.prod(np.delete(sizes, (k, m))) for k in range(len(sizes)) for m in range(k)]
         bound = (len(sizes) - 1) * max(pairs, default=0.0) * np.linalg.norm(self.error, 2)
-        return Rates(decay, growth, max(growth, float(bound)))
+        return ErrorRates(decay, growth, max(growth, float(bound)))
 
     def _below_changed(self, change: Sequence[Matrix]) -> list[Matrix | None]:
         """How the products below each layer change."""
@@ -238,10 +238,10 @@ class NetPoint:
         """−Hδ."""
         return self.landscape.flat(self._moved(delta)[1])
 
-    def rates(self, delta: Vector, rng: np.random.Generator) -> Rates:
+    def rates(self, delta: Vector, rng: np.random.Generator) -> ErrorRates:
         """How fast errors can decay and grow."""
         decay, growth = extreme_rates(self.minus_hessian, delta, rng)
-        return Rates(decay, growth, growth)
+        return ErrorRates(decay, growth, growth)
 
     def _moved(self, delta: Vector) -> tuple[AnyArray, Weights]:
         return _changes(*self.landscape.for_jax, self.weights, self._tree(self.landscape, delta))

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from .._setup.setup import Setup
 from . import _against_flow
 from ._certificate import certificate, rounding, steps
+from ._followed_weights import RESOLVED
 from ._growth_bound import growth_bound
 from ._stiff import Vector
-from ._theory_path import RESOLVED
 from .base import Assumption, Theory
 
 CLEAR = 1e-6  # a bound this small is stated as it is; a larger one is followed up
@@ -52,7 +52,7 @@ def stated_error(
     name = "error"
     statement = "relative error against gradient flow: what the assumptions above miss, grown until the last time"
     plain = Assumption.at_most(name, statement, value, bound, advisory=limit)
-    if plain.holds or limit or not theory.knows_path:
+    if plain.holds or limit or not theory.can_be_followed:
         return StatedError(value, plain)
     followed, alone = certificate(theory, setup, seed, carried=carried), rounding(theory, setup, seed)
     lost = followed.lost_at(bound)
@@ -70,7 +70,7 @@ def stated_error(
 
 
 def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumption], carried: Vector | None) -> float:
-    if not theory.knows_path:
+    if not theory.can_be_followed:
         return max(_against_flow.difference(theory, setup, seed), RESOLVED)
     if carried is None:
         quick = growth_bound(theory, setup, seed, measured)
@@ -81,6 +81,6 @@ def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumptio
 
 def steps_error(theory: Theory, setup: Setup, seed: int, carried: Vector | None = None) -> float:
     """What steps of the rule's length add; `carried` is what they have added in earlier tasks."""
-    if theory.knows_path:
+    if theory.can_be_followed:
         return steps(theory, setup, seed, carried=carried).error
     return _against_flow.difference(theory, setup, seed, float(setup.rule.lr))

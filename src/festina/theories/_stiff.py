@@ -24,7 +24,7 @@ PRODUCTS = 12  # with which the extreme rates of an operator are measured
 MOST_STEPS = 400  # a duration that needs more steps has grown by more than float64 holds
 
 
-class Rates(NamedTuple):
+class ErrorRates(NamedTuple):
     """The fastest decay and growth that a few products with A show, and a bound on all growth."""
 
     decay: float = 0.0
@@ -43,7 +43,7 @@ def extreme_rates(operator: Operator, delta: Vector, rng: np.random.Generator) -
     known = size > 1 and 0 < length < np.inf  # of a single number, δ and noise may cancel
     basis = [noise / np.linalg.norm(noise) + (delta / length if known else 0.0)]
     basis[0] /= np.linalg.norm(basis[0])
-    diagonal, beside = [], []
+    diagonal, off_diagonal = [], []
     for _ in range(min(PRODUCTS, size)):
         image = operator(basis[-1])
         diagonal.append(float(image @ basis[-1]))
@@ -52,16 +52,16 @@ def extreme_rates(operator: Operator, delta: Vector, rng: np.random.Generator) -
         length = float(np.linalg.norm(image))
         if not length > 1e-12 * max(map(abs, diagonal)):
             break
-        beside.append(length)
+        off_diagonal.append(length)
         basis.append(image / length)
     count = len(diagonal)
-    small = np.diag(diagonal) + np.diag(beside[: count - 1], 1) + np.diag(beside[: count - 1], -1)
+    small = np.diag(diagonal) + np.diag(off_diagonal[: count - 1], 1) + np.diag(off_diagonal[: count - 1], -1)
     eigenvalues = np.linalg.eigvalsh(small)
     return max(-float(eigenvalues[0]), 0.0), max(float(eigenvalues[-1]), 0.0)
 
 
 def advanced(
-    operator: Operator, source: Vector, delta: Vector, duration: float, rates: Rates, tilt: float = 0.0
+    operator: Operator, source: Vector, delta: Vector, duration: float, rates: ErrorRates, tilt: float = 0.0
 ) -> Vector:
     """δ after `duration`; infinite if it has grown beyond all bounds.
 

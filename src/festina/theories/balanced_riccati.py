@@ -68,7 +68,7 @@ States: TypeAlias = Float[AnyArray, "time hidden row"]
 class RiccatiConstants:
     """A flow, and what the readouts need besides."""
 
-    flow: balanced_flow.Flow
+    flow: balanced_flow.EigenFlow
     variance: Number  # κ
     modes: Modes | None  # None in a family, which has no readout of modes
     weights: Layers
@@ -182,8 +182,8 @@ class BalancedRiccati(Theory[RiccatiConstants, State]):
             power = power @ power
         return constants.variance * size * jnp.trace(power, axis1=-2, axis2=-1) ** (1 / 16)
 
-    def turning(self, constants: RiccatiConstants, state: State) -> Float[AnyArray, "hidden hidden"]:
-        return constants.variance * balanced_flow.turning(state)
+    def rotation_rate(self, constants: RiccatiConstants, state: State) -> Float[AnyArray, "hidden hidden"]:
+        return constants.variance * balanced_flow.rotation_rate(state)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         flow = self.constants(setup, seed).flow
@@ -292,6 +292,6 @@ def _members(
 @compiled
 def _flow(
     cov_yx: Float[AnyArray, "out in"], cov_x: Float[AnyArray, "in in"], weights: Layers
-) -> tuple[balanced_flow.Flow, Number]:
+) -> tuple[balanced_flow.EigenFlow, Number]:
     variance = jnp.trace(cov_x) / cov_x.shape[0]
     return balanced_flow.flow(cov_yx / variance, weights, balance(weights).lam), variance

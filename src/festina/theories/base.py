@@ -14,15 +14,21 @@ types of its constants and of its state, and gives, in this order:
 - `readouts`: the observables, each computed from constants and states;
 - `weights(constants, states)`: layers of a network in these states, if the theory knows them; in a sequence of tasks
   the next task starts from them;
-- `path(constants, states)`: weights of the whole network in these states, if its error is to be measured along others
-  than `weights`. `theories._certificate` says how; a theory that has neither is compared with integrated gradient flow;
+- `followed_weights(constants, states)`: weights of the whole network in these states, if its error is to be measured
+  along others than `weights`. `theories._certificate` says how; a theory that has neither is compared with integrated
+  gradient flow;
+- `rotation_rate(constants, state)`: the rate at which the hidden units of these weights rotate against the flow's;
+- `fastest_growth(constants, states)`: a bound on the rate at which errors of the weights grow;
+- `tolerated`: the largest relative error with which an answer is given;
+- `times_together(constants)`, `costly(constants)`: how many times are best evaluated at once, and whether one time is
+  so expensive that a long grid is interpolated;
 - `approach`: the parameter (knob) in whose limit training agrees with the theory, and the order of the error in it;
 - `remarks(setup, seed)`: what a user must know although every assumption holds;
 - `fitting`, if it has numbers that can be fitted to a recorded network: a `Fitting`, which `theories._fitting.base`
   describes. `festina.fit` then takes the theory.
 
-Every law in tests/test_theories.py then applies to it. A new theory needs no other edit than
-`python tools/listings.py`.
+Every law in tests/test_theories.py then applies to it. Run tools/listings.py; CONTRIBUTING.md ("Where to add what")
+lists the docs and tests that know new members.
 """
 
 from __future__ import annotations
@@ -30,7 +36,6 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar, cast, no_type_check
 
@@ -102,9 +107,13 @@ class Assumption:
         """An assumption that holds or fails by a property of the setup, not by a bound on a number."""
         return cls(name, statement, measured, needed, checks.truth(holds, "holds"))
 
+    @property
+    def shown(self) -> str:
+        """The measured value, as it is printed."""
+        return self.measured if isinstance(self.measured, str) else f"{self.measured:.3g}"
+
     def __str__(self) -> str:
-        measured = self.measured if isinstance(self.measured, str) else f"{self.measured:.3g}"
-        return f"{self.name}: measured {measured}, needed {self.needed}"
+        return f"{self.name}: measured {self.shown}, needed {self.needed}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,9 +186,9 @@ class Theory(abc.ABC, Generic[Constants, State]):
         return type(self).weights is not Theory.weights
 
     @property
-    def knows_path(self) -> bool:
+    def can_be_followed(self) -> bool:
         """Whether the theory knows weights of the whole network, along which an error can be followed."""
-        return self.knows_layers or type(self).path is not Theory.path
+        return self.knows_layers or type(self).followed_weights is not Theory.followed_weights
 
     @property
     def bounds_growth(self) -> bool:
@@ -223,7 +232,7 @@ class Theory(abc.ABC, Generic[Constants, State]):
         """Layers of a network in these states, up to a rotation of its hidden units; None if unknown."""
         return None
 
-    def path(self, constants: Constants, states: State) -> Weights | None:
+    def followed_weights(self, constants: Constants, states: State) -> Weights | None:
         """Weights of the whole network in these states, on which its error is measured; None if unknown."""
         return self.weights(constants, states)
 
@@ -231,8 +240,8 @@ class Theory(abc.ABC, Generic[Constants, State]):
         """A bound on the rate at which any error of the weights can grow, at every time; None if none is known."""
         return None
 
-    def turning(self, constants: Constants, state: State) -> Float[AnyArray, "hidden hidden"] | None:
-        """The rate at which the hidden units of `path` rotate against those of the flow; None if they never do."""
+    def rotation_rate(self, constants: Constants, state: State) -> Float[AnyArray, "hidden hidden"] | None:
+        """The rate at which hidden units of `followed_weights` rotate against the flow's; None if they never do."""
         return None
 
     @_on_setup
@@ -300,7 +309,8 @@ def smooth_training(setup: object, fastest_rate: object) -> tuple[Assumption, ..
             ),
         )
     step = float(rule.lr) if isinstance(rule, Discrete) else 0.0
-    if isinstance(rule, Discrete) and not math.isclose(duration := float(rule.time_of_steps(1)), step, rel_tol=1e-9):
+    if isinstance(rule, Discrete) and not rule.lasts_lr:
         statement = "a step of rate lr lasts lr units of time, as in gradient flow"
-        return (Assumption.that("clock", statement, False, f"{duration:g} for lr = {step:g}", f"{step:g}"),)
+        measured = f"{float(rule.time_of_steps(1)):g} for lr = {step:g}"
+        return (Assumption.that("clock", statement, False, measured, f"{step:g}"),)
     return (Assumption.at_most("small steps", "lr × fastest rate is small", step and step * rate(), 0.2),)

@@ -120,7 +120,7 @@ def turning(contexts: object, size: object) -> tuple[float, float]:
     K is the factor of weights that have grown, K′ that of weights at rest, W₂ᵀ along n̂. For an instantaneous rotation
     they are cos²(θ/2) and −½ sin θ.
     """
-    return formulas.kept_in_the_turn(*_checked(contexts, size))
+    return formulas.kept_in_rotation(*_checked(contexts, size))
 
 
 def arrival(mode: object, common_start: object) -> Numbers:

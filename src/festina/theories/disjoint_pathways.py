@@ -46,8 +46,8 @@ from .._foundation.errors import BadInput
 from .._foundation.nouns import noun, static
 from .._foundation.precision import in_double
 from .._setup.setup import Setup
+from ..nets.gated.path_bases import bases_of_paths
 from ..nets.gated.paths import product
-from ..nets.gated.race import path_race
 from ._gated import listed_paths_assumptions, start_weights
 from ._linear import LayersInTime, growth_along_modes
 from ._linear_assumptions import aligned_assumption, horizon_assumption, range_assumption
@@ -151,9 +151,9 @@ class DisjointPathways(Theory[PathwayConstants, State]):
         net = listed_paths_assumptions(setup)
         if not net[-1].holds:
             return net
-        race = path_race(setup.net, setup.task)
-        paths = race.moments.paths
-        used = [k for p in race.open for k in paths[p].edges]
+        bases = bases_of_paths(setup.net, setup.task)
+        paths = bases.moments.paths
+        used = [k for p in bases.open for k in paths[p].edges]
         shared = len(used) - len(set(used))
         unshared = Assumption.at_most("own edges", "no edge is shared by two open paths", shared, 0)
         together = Assumption.at_most(
@@ -166,8 +166,8 @@ class DisjointPathways(Theory[PathwayConstants, State]):
         if shared or not together.holds:
             return *net, unshared, together
         constants = in_double(lambda: self.constants(setup, seed))()
-        chains = [constants.chains[p] for p in race.open]
-        layers = [_layers_of(constants, p) for p in race.open]
+        chains = [constants.chains[p] for p in bases.open]
+        layers = [_layers_of(constants, p) for p in bases.open]
 
         return (
             *net,
@@ -177,7 +177,9 @@ class DisjointPathways(Theory[PathwayConstants, State]):
             Assumption.at_most(
                 "shared modes",
                 "Σˣ of every path is diagonal in the right singular vectors of its Σʸˣ",
-                max(input_defect(modes, race.moments.cov_x[p, p]) for p, modes in zip(race.open, chains, strict=True)),
+                max(
+                    input_defect(modes, bases.moments.cov_x[p, p]) for p, modes in zip(bases.open, chains, strict=True)
+                ),
                 1e-6,
                 defect=True,
             ),
@@ -194,13 +196,13 @@ class DisjointPathways(Theory[PathwayConstants, State]):
         )
 
     def constants(self, setup: Setup, seed: Seed) -> PathwayConstants:
-        race = path_race(setup.net, setup.task)
-        moments, weights = race.moments, tuple(start_weights(setup, seed))
+        bases = bases_of_paths(setup.net, setup.task)
+        moments, weights = bases.moments, tuple(start_weights(setup, seed))
         edges = tuple(path.edges for path in moments.paths)
         chains = tuple(
             modes_at(moments.cov_yx[p], moments.cov_x[p, p], product(weights, path)) for p, path in enumerate(edges)
         )
-        width = race.left[0].shape[1]  # as many as NeuralRace and the observable have
+        width = bases.left[0].shape[1]  # as many as NeuralRace and the observable have
         left, right = (
             [basis @ np.eye(basis.shape[1], width) for basis in bases]
             for bases in ([modes.left for modes in chains], [modes.right for modes in chains])
@@ -254,12 +256,12 @@ def _layer_strengths(
 
 def _together(setup: Setup) -> float:
     """Largest |Σˣ(j, p)| of two paths that write the same outputs, relative to what each has alone."""
-    race = path_race(setup.net, setup.task)
-    paths, cov_x = race.moments.paths, race.moments.cov_x
+    bases = bases_of_paths(setup.net, setup.task)
+    paths, cov_x = bases.moments.paths, bases.moments.cov_x
     writes = setup.net.columns(setup.task.d_in, setup.task.d_out)[1]
     worst = 0.0
-    for p in race.open:
-        for j in race.open:
+    for p in bases.open:
+        for j in bases.open:
             if j < p and set(writes[paths[j].target]) & set(writes[paths[p].target]):
                 alone = np.sqrt(np.linalg.norm(cov_x[j, j]) * np.linalg.norm(cov_x[p, p]))
                 worst = max(worst, float(np.linalg.norm(cov_x[j, p]) / alone) if alone > 0 else 0.0)

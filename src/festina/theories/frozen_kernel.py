@@ -218,7 +218,7 @@ class FrozenKernel(Limit[KernelConstants, Float[AnyArray, " vector"]]):
     def states(self, constants: KernelConstants, times: Times) -> States:
         return constants.error * _error_integral(constants.rates, times)
 
-    def path(self, constants: KernelConstants, states: States) -> Weights:
+    def followed_weights(self, constants: KernelConstants, states: States) -> Weights:
         return jax.tree.map(
             lambda w, moves: w + jnp.einsum("...k,tk->t...", moves, states), constants.weights, constants.weight_moves
         )
@@ -266,5 +266,5 @@ def _movement_of_samples(
 
 def _end(constants: KernelConstants, last: Times) -> Weights:
     theory = FrozenKernel()
-    path = theory.path(constants, theory.states(constants, jnp.asarray(last)))
+    path = theory.followed_weights(constants, theory.states(constants, jnp.asarray(last)))
     return jax.tree.map(lambda leaf: leaf[0], path)

@@ -42,7 +42,7 @@ from .._formulas.modes import NOTHING
 from .._foundation.arrays import AnyArray, Layers
 from .._foundation.nouns import noun
 from .._setup.setup import Setup
-from ..nets.gated import race, race_layers
+from ..nets.gated import path_bases, race, race_layers
 from ._gated import gated_integration, listed_paths_assumptions, start_weights
 from ._linear import LayersInTime
 from ._linear_assumptions import range_assumption
@@ -62,8 +62,8 @@ State: TypeAlias = Float[AnyArray, "edge mode"]
 class RaceConstants:
     """The law of the strengths, where they start, the layers around them, and how a map is read off."""
 
-    law: race.Law
-    layers: race_layers.Layers
+    law: race.RaceLaw
+    layers: race_layers.StartInBases
     weights: Layers
     modes: PathModes
 
@@ -91,9 +91,9 @@ class NeuralRace(Reduction[RaceConstants, State]):
         net = listed_paths_assumptions(setup)
         if not net[-1].holds:
             return net
-        path_race = race.path_race(setup.net, setup.task)
+        bases = path_bases.bases_of_paths(setup.net, setup.task)
         constants = self.constants(setup, seed)
-        defects, layers = path_race.defects(), constants.layers
+        defects, layers = bases.defects(), constants.layers
         off, derived = layers.defect > race_layers.DECOUPLED, layers.derived
         measured = [
             *net,
@@ -113,16 +113,16 @@ class NeuralRace(Reduction[RaceConstants, State]):
                 advisory=bool(np.all(derived[off])),
             ),
         ]
-        strengths, paths = np.asarray(layers.strengths), path_race.moments.paths
-        measured.append(range_assumption(*(strengths[list(paths[p].edges)] for p in path_race.open)))
+        strengths, paths = np.asarray(layers.strengths), bases.moments.paths
+        measured.append(range_assumption(*(strengths[list(paths[p].edges)] for p in bases.open)))
         if derived.any():
-            measured.append(_small_start(path_race, constants))
+            measured.append(_small_start(bases, constants))
         if all(assumption.holds or assumption.advisory for assumption in measured):
-            measured.append(self._diagonal_couplings(setup, path_race, constants, advisory=bool(derived.any())))
+            measured.append(self._diagonal_couplings(setup, bases, constants, advisory=bool(derived.any())))
         return tuple(measured)
 
     def _diagonal_couplings(
-        self, setup: Setup, path_race: race.PathRace, constants: RaceConstants, *, advisory: bool
+        self, setup: Setup, bases: path_bases.PathBases, constants: RaceConstants, *, advisory: bool
     ) -> Assumption:
         times = np.asarray(setup.times)
         some = times[np.unique(np.linspace(0, len(times) - 1, CHECKED_TIMES).astype(int))]
@@ -130,7 +130,7 @@ class NeuralRace(Reduction[RaceConstants, State]):
         return Assumption.at_most(
             "diagonal couplings",
             "the error of every path stays diagonal in its modes, along the solution",
-            race.coupling_defect(path_race, strengths),
+            race.coupling_defect(bases, strengths),
             1e-6,
             advisory=advisory,
         )
@@ -152,11 +152,11 @@ class NeuralRace(Reduction[RaceConstants, State]):
         )
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
-        path_race = race.path_race(setup.net, setup.task)
-        defects = {name: np.max(values) for name, values in path_race.defects().items()}
+        bases = path_bases.bases_of_paths(setup.net, setup.task)
+        defects = {name: np.max(values) for name, values in bases.defects().items()}
         remarks = [
             (
-                f"bases: {len(path_race.components)} components of paths; largest off-diagonal share of VᵀΣˣV "
+                f"bases: {len(bases.components)} components of paths; largest off-diagonal share of VᵀΣˣV "
                 f"{defects['defect']:.2g}, commutator {defects['commutator']:.2g}, mismatch inside components "
                 f"{defects['mismatch']:.2g}"
             )
@@ -167,33 +167,33 @@ class NeuralRace(Reduction[RaceConstants, State]):
                 f"{int(np.sum(layers.derived))} of {len(layers.derived)} components do not start along the modes: "
                 "they start from ½|W₁v + W₂ᵀu| in either layer, right as the layers become small"
             )
-            first = [members[0] for members in path_race.components.values()]
+            first = [members[0] for members in bases.components.values()]
             for p in np.asarray(first)[np.asarray(layers.derived, bool)]:
-                remarks += cut_off(np.asarray(path_race.strengths[p]))
+                remarks += cut_off(np.asarray(bases.strengths[p]))
         return tuple(remarks)
 
 
 def _constants(setup: Setup, seed: Seed) -> RaceConstants:
-    path_race = race.path_race(setup.net, setup.task)
+    bases = path_bases.bases_of_paths(setup.net, setup.task)
     weights = tuple(start_weights(setup, seed))
     return RaceConstants(
-        race.Law.of(path_race, len(weights)),
-        race_layers.layers_in_bases(path_race, setup.net.graph, weights),
+        race.RaceLaw.of(bases, len(weights)),
+        race_layers.layers_in_bases(bases, setup.net.graph, weights),
         weights,
-        path_modes(setup, path_race.moments, path_race.left, path_race.right),
+        path_modes(setup, bases.moments, bases.left, bases.right),
     )
 
 
-def _small_start(path_race: race.PathRace, constants: RaceConstants) -> Assumption:
+def _small_start(bases: path_bases.PathBases, constants: RaceConstants) -> Assumption:
     """The assumption that random layers are small: their squared norms over the smallest target of their path."""
     worst = 0.0
-    for members, derived in zip(path_race.components.values(), constants.layers.derived, strict=True):
+    for members, derived in zip(bases.components.values(), constants.layers.derived, strict=True):
         if derived:
             p = members[0]
-            values, variances = path_race.strengths[p], np.diag(path_race.variances[p, p])
+            values, variances = bases.strengths[p], np.diag(bases.variances[p, p])
             live = values > NOTHING * np.max(values)
             smallest = np.min(values[live] / variances[live], initial=np.inf)
-            size = max(np.linalg.norm(constants.weights[k], 2) for k in path_race.moments.paths[p].edges)
+            size = max(np.linalg.norm(constants.weights[k], 2) for k in bases.moments.paths[p].edges)
             worst = max(worst, float(size**2 / smallest))
     statement = "layers that are not along the modes are small: |W|² relative to the smallest target"
     return Assumption.at_most("small start", statement, worst, 0.05)

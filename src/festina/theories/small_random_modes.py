@@ -169,7 +169,7 @@ class SmallRandomModes(Limit[SmallRandomConstants, Float[AnyArray, " mode"]]):
             ),
             Assumption.at_most(
                 "room",
-                "no mode is learned and then given up: how many rank by s²/λ behind one that does not fit",
+                "no mode is learned and then given up: how many one outside the hidden width outranks by s²/λ",
                 _count_unlearned(modes, live, setup.net.hidden[0]),
                 0,
             ),
@@ -190,7 +190,7 @@ class SmallRandomModes(Limit[SmallRandomConstants, Float[AnyArray, " mode"]]):
         numbers = jnp.broadcast_arrays(times[:, None], modes.singular_values, modes.variances, constants.effective)
         return mode_at_depth.strength(numbers[0], numbers[1], numbers[2], numbers[3], 2)
 
-    def path(self, constants: SmallRandomConstants, states: Float[AnyArray, "time mode"]) -> LayersInTime:
+    def followed_weights(self, constants: SmallRandomConstants, states: Float[AnyArray, "time mode"]) -> LayersInTime:
         return _layers(constants, states)
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:

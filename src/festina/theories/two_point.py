@@ -188,7 +188,7 @@ class TwoPoint(Theory[PairConstants, PairLayers]):
         if not centred.holds:
             return (*net, two, centred)
         first, last = map(np.asarray, setup.weights(seed))
-        rotation, fastest = _turning(first, last, x[1] - x[0], y[1] - y[0])
+        rotation, fastest = _rotation_speed(first, last, x[1] - x[0], y[1] - y[0])
         return (
             *net,
             two,
@@ -241,7 +241,7 @@ def _with_one_output(start: PairLayers, target: Difference, pair: Pair, times: T
     """One output: a hyperbolic rotation of u and v, whatever their angle."""
     sign = jnp.where(target < 0, -1.0, 1.0)
     u, v = start.hidden, sign * start.decoder[0]
-    even, odd = (part[:, None] for part in rotation.turn(times, TurningStart(u @ u, v @ v, u @ v), pair))
+    even, odd = (part[:, None] for part in rotation.growth_factors(times, TurningStart(u @ u, v @ v, u @ v), pair))
     ratio = jnp.sqrt(pair.input_gap * pair.tau_y / pair.tau_h)
     return PairLayers(even * u + odd * ratio * v, (sign * (even * v + odd / ratio * u))[:, None])
 
@@ -264,7 +264,7 @@ def _ratio(part: Number, whole: Number) -> float:
     return float(part / whole) if whole > 0 else np.inf
 
 
-def _turning(
+def _rotation_speed(
     first: Float[np.ndarray, "hidden input"],
     last: Float[np.ndarray, "feature hidden"],
     dx: Float[np.ndarray, " input"],

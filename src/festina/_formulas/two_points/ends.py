@@ -21,7 +21,7 @@ from .flow import components, layers
 from .pair import Floats, Pair, Start, root
 
 
-class Law(NamedTuple):
+class DistanceLaw(NamedTuple):
     """The distribution of the final distance H∞ if that of A is normal: 2B sinh(ln(H∞/B)) = A relates the two."""
 
     mean: Numbers
@@ -54,7 +54,7 @@ class Law(NamedTuple):
         return settled(self.mean + self.spread * ndtri(jnp.asarray(share, float)), self.scale)
 
 
-def law_of_final_distance(mean: Numbers, pair: Pair, spread: Numbers | None = None) -> Law:
+def law_of_final_distance(mean: Numbers, pair: Pair, spread: Numbers | None = None) -> DistanceLaw:
     """The distribution of H∞ over networks in which H0/X and P0/H0 are normal with this mean and standard deviation.
 
     The standard deviation `spread` equals the mean if it is not given [vanrossem2024, eqs. 44 and 45]; eqs. 46 to 48
@@ -62,7 +62,7 @@ def law_of_final_distance(mean: Numbers, pair: Pair, spread: Numbers | None = No
     """
     ratio, spread = pair.tau_y / pair.tau_h, mean if spread is None else spread
     shift, width = pair.input_gap * mean * (1 - ratio), pair.input_gap * spread * jnp.hypot(1.0, ratio)
-    return Law(shift, width, rich_distance(pair))
+    return DistanceLaw(shift, width, rich_distance(pair))
 
 
 def invariant(distance: Numbers, output: Numbers, input_gap: Numbers, tau_h: Numbers, tau_y: Numbers) -> Numbers:

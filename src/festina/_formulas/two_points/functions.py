@@ -20,8 +20,9 @@ from jaxtyping import Float
 from ..._foundation.arrays import AnyArray, Numbers
 from ..._foundation.checks import is_traced
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from . import checks, ends, flow, rotation, single_pair
-from .ends import Law
+from .ends import DistanceLaw
 from .pair import Curves, Floats, Pair, Start, TurningStart
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ class _Compiled:
         def named(names, leading, numbers):
             return formula(*leading, **dict(zip(names, numbers, strict=True)))
 
-        self.evaluate = in_double(jax.jit(named, static_argnums=0))
+        self.evaluate = in_double(compiled(named, static_argnums=0))
 
     def __call__(self, numbers: dict[str, Any], *leading: Any) -> Any:
         # Plain numbers travel as one array: each argument of its own costs microseconds.
@@ -210,7 +211,7 @@ def law_of_final_distance(
     tau_h: Numbers,
     tau_y: Numbers,
     spread: Numbers | None = None,
-) -> Law:
+) -> DistanceLaw:
     """The distribution of H∞ over networks in which H0/X and P0/H0 are normal with this mean and standard deviation.
 
     The standard deviation `spread` equals the mean if it is not given [vanrossem2024, eqs. 44 and 45]; eqs. 46 to 48

@@ -42,7 +42,7 @@ def rotating(ts: Numbers, start: TurningStart, pair: Pair) -> Curves:
     return Curves(twice * jnp.expand_dims(jnp.asarray(pair.tau_y), -1), later.p**2, later.p * (later.p - gap))
 
 
-def turn(ts: Numbers, start: TurningStart, pair: Pair) -> tuple[Floats, Floats]:
+def growth_factors(ts: Numbers, start: TurningStart, pair: Pair) -> tuple[Floats, Floats]:
     """cosh θ and sinh θ at `ts`, where u/√α = cosh θ u₀/√α + sinh θ v₀/√β, and v/√β has u₀ and v₀ exchanged.
 
     One output, as in `rotating`: u/√α ± v/√β keep their directions, and grow by e^(±θ).
@@ -91,7 +91,7 @@ def _later(ts: Numbers, start: TurningStart, pair: Pair) -> _Later:
     short = jnp.where(still, 1.0, product / jnp.where(still, 1.0, rate * (rate + pull)))
     decay, spent = jnp.exp(-rate * ts), ts * two_layer_mode.mean_decay(rate * ts)
     a, b = 2 - short + short * decay + minus * spent, short + (2 - short) * decay + plus * spent
-    over = jnp.where(b > 0, b, 1.0)  # late, and without a part that grows
+    over = jnp.where(b > 0, b, 1.0)  # b underflows at late times if no part grows
     ahead = gap - p
     # S₊ a² − S₋ b² in terms of the smaller of S₊ and S₋.
     later = p * jnp.where(p < 0, b / a, a / over) + smaller * spent * ahead * (1 / a + 1 / over)

@@ -18,7 +18,7 @@ from ..._foundation.precision import in_double
 from ..._foundation.program_memory import compiled
 from ...theories._fitting.answer import Minimum
 from ...theories._fitting.base import Fitting
-from ...theories._fitting.records import COARSE, Record, lengthened, padded
+from ...theories._fitting.records import COARSE, FitRecord, lengthened, padded
 
 LONG = 1024  # records that are worth a second program, which compiles for seconds
 POLISHED = 3
@@ -26,7 +26,7 @@ ROUGH = 1e-8  # tolerance of those that will be polished again
 
 
 @in_double
-def minimum(fitting: Fitting, record: Record) -> Minimum:
+def minimum(fitting: Fitting, record: FitRecord) -> Minimum:
     """The parameters with the least squared error of all curves, which weigh alike."""
     ts, curves, known = record.ts, record.curves, record.known
     some = np.unique(np.linspace(0, len(ts) - 1, COARSE).round().astype(int))

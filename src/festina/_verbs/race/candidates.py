@@ -10,11 +10,12 @@ import numpy as np
 
 from ..._foundation.errors import BadInput, shown
 from ...nets import Gated
+from ...nets.base import Net
 from ...nets.gated.builders import PARTS
 from ...tasks.base import Task
 
 
-def as_nets(task: Task, candidates: object, hidden: int) -> dict[str, Gated]:
+def as_nets(task: Task, candidates: object, hidden: int) -> dict[str, Net]:
     """The candidates by name; pathways that state no width share out `hidden` units."""
     if task.samples is None:
         raise BadInput("a race on a task without samples", "samples, which gates select", "use tasks.from_arrays")
@@ -25,7 +26,9 @@ def as_nets(task: Task, candidates: object, hidden: int) -> dict[str, Gated]:
             f"candidates = {shown(candidates)}", "{name: Gated or list of pathways}", 'give {"xor": [{"item": [0]}, …]}'
         )
     nets = {
-        str(name): given if isinstance(given, Gated) else Gated.pathways(_with_widths(given, task, hidden))
+        str(name): given
+        if isinstance(given, Net) and given.has_paths
+        else Gated.pathways(_with_widths(given, task, hidden))
         for name, given in candidates.items()
     }
     for name, net in nets.items():
@@ -55,7 +58,7 @@ def _is_pathway(given: object, task: Task) -> bool:
     return "on" in given or not set(given) <= set(task.labels or ())
 
 
-def _context_subsets(task: Task, hidden: int) -> dict[str, Gated]:
+def _context_subsets(task: Task, hidden: int) -> dict[str, Net]:
     """For each m, a gated network with an always-open pathway and one pathway for every subset of m contexts."""
     if not task.labels or "context" not in task.labels:
         raise BadInput(

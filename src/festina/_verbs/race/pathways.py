@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from ..._formulas.modes import NOTHING
 from ..._foundation.arrays import AnyArray
-from ...nets import Gated
+from ...nets.base import Net
 from ...nets.gated.paths import PathMoments
 from ...tasks.base import Task
 
@@ -51,14 +51,15 @@ class _Neighbours(NamedTuple):
 
     moments: PathMoments
     p: int
-    beside: Sequence[int]
+    competitors: Sequence[int]
     start: float
     columns: Mapping[str, tuple[int, ...]]  # the columns of the inputs that each source reads
 
 
-def pathways_of(candidate: str, net: Gated, task: Task, scale: float) -> list[Pathway]:
+def pathways_of(candidate: str, net: Net, task: Task, scale: float) -> list[Pathway]:
     """All pathways that some sample opens, from layers of this standard deviation."""
     moments, columns = net.moments(task), net.columns(task.d_in, task.d_out)[0]
+    assert net.graph is not None  # a candidate has paths
     size = net.graph.size
     always = [p for p in range(len(moments.paths)) if np.all(moments.openings[p] == 1)]
     pathways = []
@@ -66,9 +67,9 @@ def pathways_of(candidate: str, net: Gated, task: Task, scale: float) -> list[Pa
         if not moments.openings[p].any():
             continue
         start = scale**2 * size[path.nodes[1]] / 2 if len(path.edges) == 2 else np.nan
-        beside = [a for a in always if moments.paths[a].target == path.target and p not in always]
-        neighbours = _Neighbours(moments, p, beside, start, columns)
-        pathway = _beside_others(neighbours) if beside else _alone(neighbours)
+        competitors = [a for a in always if moments.paths[a].target == path.target and p not in always]
+        neighbours = _Neighbours(moments, p, competitors, start, columns)
+        pathway = _with_competitors(neighbours) if competitors else _alone(neighbours)
         pathways.append(dataclasses.replace(pathway, candidate=candidate, name=str(path), always_open=p in always))
     return pathways
 
@@ -81,13 +82,13 @@ def _alone(here: _Neighbours) -> Pathway:
     return Pathway("", "", False, s, np.nan, variance, 0.0, time, (Phase(s, s, time),))
 
 
-def _beside_others(here: _Neighbours) -> Pathway:
+def _with_competitors(here: _Neighbours) -> Pathway:
     """A pathway in parallel with always-open ones: it grows on the raw target first, and on the residual later."""
-    (moments, p, beside), start = here[:3], here.start
+    (moments, p, competitors), start = here[:3], here.start
     raw, cov_x = moments.cov_yx[p], moments.cov_x
-    explained = np.hstack([moments.cov_yx[a] for a in beside])
-    shared = np.block([[cov_x[a, b] for b in beside] for a in beside])
-    residual = raw - explained @ np.linalg.pinv(shared, hermitian=True) @ np.vstack([cov_x[a, p] for a in beside])
+    explained = np.hstack([moments.cov_yx[a] for a in competitors])
+    shared = np.block([[cov_x[a, b] for b in competitors] for a in competitors])
+    residual = raw - explained @ np.linalg.pinv(shared, hermitian=True) @ np.vstack([cov_x[a, p] for a in competitors])
     direction, s, right = _strongest(residual)
     pull = raw @ right
     s_on_raw = float(np.linalg.norm(pull))
@@ -106,7 +107,7 @@ def _learned_by_others(right: Vector, here: _Neighbours) -> tuple[float, float]:
     moments = here.moments
     columns = list(here.columns[moments.paths[here.p].source])
     most_alike, when, strength = 0.0, 0.0, 0.0
-    for a in here.beside:
+    for a in here.competitors:
         source = list(here.columns[moments.paths[a].source])
         _, values, modes = np.linalg.svd(moments.cov_yx[a], full_matrices=False)
         spread = np.zeros(1 + max([*source, *columns]))

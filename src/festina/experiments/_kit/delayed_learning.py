@@ -13,6 +13,7 @@ from ..._formulas import balanced_flow, tangent_kernel
 from ..._formulas.curves import order
 from ..._foundation.arrays import AnyArray, Number
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from . import time_grids
 from .labelled import labelled, stack, table, time_at
 from .training import simulate
@@ -51,7 +52,7 @@ def family_of_draws(
 
         return loss, jax.vmap(moved)(lower, upper)
 
-    values = in_double(jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None))))(lams, numbers)
+    values = in_double(compiled(jax.vmap(jax.vmap(one, (None, 0)), (0, None))))(lams, numbers)
     curves = {name: table(array, "lam", "seed", "time") for name, array in zip(OBSERVED, values, strict=True)}
     return xarray.Dataset(curves, coords={"lam": lams, "seed": numbers, "time": times})
 

@@ -1,4 +1,4 @@
-"""Networks whose learning time depends on depth, in units of τ/D: aligned layers on y = x, and random orthogonal ones."""
+"""Networks whose learning time depends on depth, in τ/D: aligned layers on y = x, and random orthogonal ones."""
 
 from __future__ import annotations
 

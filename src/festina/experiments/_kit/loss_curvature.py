@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from ..._foundation.arrays import AnyArray
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from ...tasks.base import Task
 
 
@@ -27,6 +28,6 @@ def curvatures(task: Task, points: Sequence[Sequence[np.ndarray]]) -> Float[np.n
         # The loss up to a constant.
         return 0.5 * jnp.sum(weights * (weights @ task.cov_x)) - jnp.sum(weights * task.cov_yx)
 
-    hessian = in_double(jax.jit(jax.hessian(loss)))
+    hessian = in_double(compiled(jax.hessian(loss)))
     flat = [np.concatenate([np.ravel(layer) for layer in point]).astype(float) for point in points]
     return np.array([np.linalg.eigvalsh(hessian(point)) for point in flat])

@@ -19,6 +19,7 @@ from ... import Setup, inits, nets, rules, solve, tasks
 from ..._formulas import balanced_flow, tangent_kernel
 from ..._foundation.arrays import AnyArray
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from ...inits._pieces import shared_out
 from .labelled import table
 from .training import simulate
@@ -131,7 +132,7 @@ def kernel_distances_of(
 
 
 @in_double
-@jax.jit
+@compiled
 def kernel_distances(family: Family, times: Float[AnyArray, " time"]) -> Float[AnyArray, "network time"]:
     """Distance of the tangent kernel from its start, for all networks in one call."""
 

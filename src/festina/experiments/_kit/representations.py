@@ -17,6 +17,7 @@ from ..._formulas import balanced_flow
 from ..._formulas.curves import order
 from ..._foundation.arrays import Number
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from .labelled import labelled, table
 from .training import simulate
 
@@ -55,7 +56,7 @@ def late_representations(
         lower, upper = balanced_flow.weights(flow, balanced_flow.states(flow, jnp.array([kappa * LATE]))[0])
         return jnp.stack([lower.T @ lower, upper @ upper.T])
 
-    family = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
+    family = compiled(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
     return in_double(family)(np.array(lams), np.arange(seed, seed + seeds))
 
 

@@ -24,6 +24,7 @@ from ..._foundation.arrays import AnyArray
 from ..._foundation.checks import whole
 from ..._foundation.errors import BadInput
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from ...inits.base import draws
 
 ITEMS, FEATURES = 4, 7
@@ -123,7 +124,7 @@ def completed(
     return _completed(starts, weight, kinds, target, rates, strides, np.zeros(marks))
 
 
-@jax.jit
+@compiled
 def _completed(
     starts: Layers,
     weight: AnyArray,

@@ -14,6 +14,7 @@ from ... import Init, Setup, inits
 from ..._formulas import balanced_flow
 from ..._foundation.arrays import AnyArray
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from ...observables.saddles import Saddles
 from ...tasks.base import Task
 from ...theories.aligned_modes import mode
@@ -50,7 +51,7 @@ def closest_of_random(
     first, last = basis @ right.T, left @ basis.T
 
     @in_double
-    @jax.jit
+    @compiled
     def maps(
         sizes: AnyArray, times: AnyArray, cov_yx: AnyArray, first: AnyArray, last: AnyArray
     ) -> Float[AnyArray, "size time feature input"]:

@@ -10,7 +10,10 @@ A user writes a gate as plain Python, which is also how a net keeps it and how i
 - a dict {"begins": times, "gates": gates} is a `Schedule`: each gate holds from its time until the next one begins.
 
 `read_gate` turns what is written into an object of one of these classes, and `Gate.plain` is the way back. A new kind
-of gate is one class: it derives from `Gate`, says in `reads` which plain form is its own, and is listed in `KINDS`.
+of gate is one class: it derives from `Gate`, says in `reads` which plain form is its own, and is listed in `KINDS`. The
+order of `KINDS` counts: the first kind that reads what is written takes it, so a narrow kind stands before a broad one.
+
+CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations

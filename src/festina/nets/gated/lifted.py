@@ -37,7 +37,7 @@ from .plan import Plan, Planned, Steps, Way, planned
 if TYPE_CHECKING:
     from .net import Gated
 
-Moments = tuple[Float[AnyArray, "d_out gated"], Float[AnyArray, "gated gated"]]  # ⟨y zᵀ⟩ and ⟨z zᵀ⟩
+GatedMoments = tuple[Float[AnyArray, "d_out gated"], Float[AnyArray, "gated gated"]]  # ⟨y zᵀ⟩ and ⟨z zᵀ⟩
 
 CHUNK = 4096  # samples whose gated inputs are held at once
 
@@ -204,7 +204,7 @@ def lift(net: Gated, task: Task) -> tuple[Lifted, Task]:
     return Lifted(made.plan, task.d_in), lifted_task
 
 
-def _moments_of_gated_inputs(made: Planned, task: Task) -> Moments:
+def _moments_of_gated_inputs(made: Planned, task: Task) -> GatedMoments:
     """⟨y zᵀ⟩ and ⟨z zᵀ⟩ of the gated inputs of a plan."""
     reads, openings, blocks = dict(made.plan.reads), made.openings, made.plan.blocks
     if task.x is not None:
@@ -214,7 +214,9 @@ def _moments_of_gated_inputs(made: Planned, task: Task) -> Moments:
     return task.cov_yx @ pick.T, pick @ task.cov_x @ pick.T
 
 
-def moments_of_blocks(task: Task, blocks: Sequence[tuple[Float[np.ndarray, " sample"], tuple[int, ...]]]) -> Moments:
+def moments_of_blocks(
+    task: Task, blocks: Sequence[tuple[Float[np.ndarray, " sample"], tuple[int, ...]]]
+) -> GatedMoments:
     """⟨y zᵀ⟩ and ⟨z zᵀ⟩ of gated inputs, (opening, columns of x) for every block, from a few samples at a time."""
     size, count = sum(len(columns) for _, columns in blocks), len(task.y)
     cov_yx, cov_x = np.zeros((task.d_out, size)), np.zeros((size, size))

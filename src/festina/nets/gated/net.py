@@ -40,6 +40,7 @@ from .plan import gate_values, opened_edges
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @noun
@@ -172,7 +173,7 @@ class Gated(Net):
             )
         return reads, writes
 
-    def fits(self, tasks: Sequence[Task]) -> None:
+    def refuse_unfit(self, tasks: Sequence[Task]) -> None:
         refuse_absent_values([(self.where(place), gate) for place, gate in self.gates_at.items()], tasks)
         for time in (0.0, *self.switch_times):
             for task in tasks:
@@ -290,8 +291,8 @@ class Gated(Net):
         """
         return cls(**routing_graph(inputs, outputs, trained, items, features, hidden))
 
-    def draw(self, task: Task | None = None, ax: Axes | None = None) -> Axes:
-        """A picture of the graph with its gates; returns the matplotlib Axes. With a task, gates show its samples."""
+    def draw(self, task: Task | None = None, ax: Axes | None = None) -> Figure:
+        """A figure of the graph with its gates, on `ax` if one is given. With a task, gates show its samples."""
         from .picture import draw_graph
 
         return draw_graph(self, task if task is None else one_task(task), ax)

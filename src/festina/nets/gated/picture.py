@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from ..._figures.style import COLOURS, new_figure, styled
+from ..._figures.style import COLOURS, GREY, INK, new_figure, styled
 from ..._foundation.checks import instance
 from ...tasks.base import Task
 from .gates import Gate
@@ -19,11 +19,12 @@ from .picture_layout import Point, Spot, places_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from .net import Gated
 
 Kind: TypeAlias = Literal["node", "edge"]
-INK, QUIET, OFF = "0.15", "0.5", "0.9"
+OFF = "0.9"
 ON = {"node": COLOURS[0], "edge": COLOURS[1]}
 BOX = (1.5, 0.52)  # width and height of a node
 STRIP = 0.13  # height of a gate's strip
@@ -39,8 +40,8 @@ class Canvas:
     task: Task | None
 
 
-def draw_graph(net: Gated, task: Task | None = None, ax: Axes | None = None) -> Axes:
-    """The graph of a gated net on `ax` (a new figure's if None); returns the Axes.
+def draw_graph(net: Gated, task: Task | None = None, ax: Axes | None = None) -> Figure:
+    """The graph of a gated net on `ax` (a new figure's if None); returns the figure.
 
     With a task, the strip at a node or edge shows its gate for all samples in their order: dark where it is open,
     pale where it is closed, in shades between if it is real-valued, crossed if it is negative. A gate that changes in
@@ -62,7 +63,9 @@ def draw_graph(net: Gated, task: Task | None = None, ax: Axes | None = None) -> 
         for name, size in graph.sizes:
             _draw_node(canvas, net, name, size)
         _finish(canvas, net)
-    return axes
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return figure
 
 
 def _draw_node(canvas: Canvas, net: Gated, name: str, size: int | None) -> None:
@@ -77,7 +80,7 @@ def _draw_node(canvas: Canvas, net: Gated, name: str, size: int | None) -> None:
     units = "all columns" if size is None else f"{size} unit{'' if size == 1 else 's'}"
     label = textwrap.shorten(name, LETTERS, placeholder="…")
     canvas.axes.text(x, y + 0.1, label, ha="center", va="center", fontsize=8.5, color=INK, zorder=4)
-    canvas.axes.text(x, y - 0.14, units, ha="center", va="center", fontsize=6.5, color=QUIET, zorder=4)
+    canvas.axes.text(x, y - 0.14, units, ha="center", va="center", fontsize=6.5, color=GREY, zorder=4)
     gate = net.gates_at.get(name)
     if gate is not None:
         _draw_gate(canvas, gate, net.where(name), (x, y - height / 2 - 0.02), width, "node")
@@ -97,7 +100,7 @@ def _draw_edge(canvas: Canvas, net: Gated, number: int) -> None:
     pieces = [_level_curve(a, b, bow) for a, b in itertools.pairwise([ends[0], *passed, ends[1]])]
     points = np.concatenate([pieces[0][:1], *(piece[1:] for piece in pieces)])
     curve = Path(points, [Path.MOVETO, *[Path.CURVE4] * (len(points) - 1)])
-    arrow = FancyArrowPatch(path=curve, arrowstyle="-|>", mutation_scale=8, lw=0.9, color=QUIET, zorder=1)
+    arrow = FancyArrowPatch(path=curve, arrowstyle="-|>", mutation_scale=8, lw=0.9, color=GREY, zorder=1)
     canvas.axes.add_patch(arrow)
     gate = net.gates_at.get(number)
     if gate is None:
@@ -138,7 +141,7 @@ def _draw_gate(canvas: Canvas, gate: Gate, where: str, top: Point, width: float,
             side, align = (1, "left") if kind == "node" else (-1, "right")
             x = top[0] + side * (width / 2 + 0.04)
             note = f"{'from ' if row else ''}{time:g}"
-            canvas.axes.text(x, y + STRIP / 2, note, fontsize=5.5, ha=align, va="center", color=QUIET, zorder=5)
+            canvas.axes.text(x, y + STRIP / 2, note, fontsize=5.5, ha=align, va="center", color=GREY, zorder=5)
 
 
 def _draw_strip(canvas: Canvas, values: Float[np.ndarray, " sample"], corner: Point, width: float, kind: Kind) -> None:
@@ -154,7 +157,7 @@ def _draw_strip(canvas: Canvas, values: Float[np.ndarray, " sample"], corner: Po
         run = (x + step * begin, y), step * (end - begin), STRIP
         canvas.axes.add_patch(Rectangle(*run, fc=fill, ec="none", hatch=hatch, hatch_linewidth=0.4, zorder=5))
     canvas.axes.add_patch(Rectangle((x, y), width, STRIP, fc="none", ec="white", lw=1.6, zorder=4.9))
-    canvas.axes.add_patch(Rectangle((x, y), width, STRIP, fc="none", ec=QUIET, lw=0.4, zorder=6))
+    canvas.axes.add_patch(Rectangle((x, y), width, STRIP, fc="none", ec=GREY, lw=0.4, zorder=6))
 
 
 def _finish(canvas: Canvas, net: Gated) -> None:
@@ -166,7 +169,7 @@ def _finish(canvas: Canvas, net: Gated) -> None:
     )
     canvas.axes.set_axis_off()
     words = textwrap.fill(_caption(canvas.task, net), max(40, int(13 * (right - left + BOX[0]))))
-    canvas.axes.text(0.0, -0.01, words, transform=canvas.axes.transAxes, fontsize=7.5, color=QUIET, va="top")
+    canvas.axes.text(0.0, -0.01, words, transform=canvas.axes.transAxes, fontsize=7.5, color=GREY, va="top")
 
 
 def _caption(task: Task | None, net: Gated) -> str:

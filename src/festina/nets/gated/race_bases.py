@@ -11,8 +11,8 @@ these vectors would do, and the basis is chosen by the next operator that is not
 The moments then carry these vectors to the other nodes of the component. Variances are read off as vᵀ Σˣ v of each
 vector, never sorted by themselves.
 
-Nodes of a component that no open path connects number their modes in order of strength: mode a of an edge that they
-share is mode a of each of them.
+Nodes of one component that no open path connects, directly or through others, number their modes by strength, each
+group on its own; on an edge that they share, mode a means mode a of each.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _component_bases(
     beyond: Callable[[str], Iterator[Matrix]],
     sides: Mapping[str, Vector],
 ) -> dict[str, Matrix]:
-    """The bases of the input and output nodes of one component, (size, mode); modes that reach an output first."""
+    """The bases of the input and output nodes of one component, (size, mode); modes that reach an output come first."""
     sources = list(dict.fromkeys(moments.paths[p].source for p in members))
     links = _links(moments, members)
     sizes = {node: matrix.shape[0] for (node, _), matrices in links.items() for matrix in matrices}

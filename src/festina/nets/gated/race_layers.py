@@ -22,7 +22,7 @@ from ..._foundation.checks import is_traced
 from ..._foundation.nouns import noun
 from ..._foundation.precision import in_double
 from .graph import Graph
-from .race import PathRace
+from .path_bases import PathBases
 
 Basis: TypeAlias = Float[AnyArray, "unit mode"]
 Modes: TypeAlias = Float[AnyArray, " mode"]
@@ -31,7 +31,7 @@ DECOUPLED = 1e-6  # a start is along the bases if no more than this share of any
 
 
 @noun
-class Layers:
+class StartInBases:
     """The start of a race: the strengths of all edges, and the bases on their two sides."""
 
     strengths: Any  # b, (edge, mode)
@@ -41,7 +41,7 @@ class Layers:
     derived: Any  # per component: whether its start is the effective one of small random layers
 
 
-def layers_in_bases(race: PathRace, graph: Graph, weights: Weights) -> Layers:
+def layers_in_bases(of_paths: PathBases, graph: Graph, weights: Weights) -> StartInBases:
     """The start of a race from these weights.
 
     A component that is not along its bases, but consists of one path of two layers, gets the effective start of small
@@ -51,19 +51,19 @@ def layers_in_bases(race: PathRace, graph: Graph, weights: Weights) -> Layers:
     # In units of the largest weight: squares of what is small would be 0.
     unit = unit_of(xp.max(xp.stack([xp.max(xp.abs(w)) for w in weights])), xp)
     weights = [w / unit for w in weights]
-    width = race.strengths.shape[1]
+    width = of_paths.strengths.shape[1]
     strengths: list[Modes] = [xp.zeros(width)] * len(weights)
     into, out = ([xp.zeros((w.shape[side], width)) for w in weights] for side in (1, 0))
     defects, derived = [], []
-    for number, members in race.components.items():
-        edges = tuple(dict.fromkeys(k for p in members for k in race.moments.paths[p].edges))
-        ends = {node: basis for (at, node), basis in race.nodes.items() if at == number}
+    for number, members in of_paths.components.items():
+        edges = tuple(dict.fromkeys(k for p in members for k in of_paths.moments.paths[p].edges))
+        ends = {node: basis for (at, node), basis in of_paths.nodes.items() if at == number}
         at_nodes, sizes, defect = _along(xp, graph, edges, ends, weights)
         bases = [(at_nodes[graph.edges[k][0]], at_nodes[graph.edges[k][1]]) for k in edges]
         off = defect > DECOUPLED
         random = len(members) == 1 and len(edges) == 2
         if random and (is_traced(off) or off):
-            hidden, grown = effective_layers(xp, race, members[0], weights)
+            hidden, grown = effective_layers(xp, of_paths, members[0], weights)
             middle = xp.where(off, hidden, bases[0][1])
             bases = [(bases[0][0], middle), (middle, bases[1][1])]
             sizes = [xp.where(off, grown, b) for b in sizes]
@@ -71,7 +71,7 @@ def layers_in_bases(race: PathRace, graph: Graph, weights: Weights) -> Layers:
             strengths[k], into[k], out[k] = b, below, above
         defects.append(defect)
         derived.append(off if random else False)
-    return Layers(unit * xp.stack(strengths), tuple(into), tuple(out), xp.stack(defects), xp.asarray(derived))
+    return StartInBases(unit * xp.stack(strengths), tuple(into), tuple(out), xp.stack(defects), xp.asarray(derived))
 
 
 def _along(
@@ -128,12 +128,12 @@ def _strongest(xp: ModuleType, candidates: Sequence[Basis]) -> Basis:
 _staircase = in_double(staircase)
 
 
-def effective_layers(xp: ModuleType, race: PathRace, p: int, weights: Sequence[Layer]) -> tuple[Basis, Modes]:
+def effective_layers(xp: ModuleType, of_paths: PathBases, p: int, weights: Sequence[Layer]) -> tuple[Basis, Modes]:
     """The hidden directions and effective initial strengths of the two small random layers of a path."""
-    first, last = (weights[k] for k in race.moments.paths[p].edges)
-    values = race.strengths[p]
+    first, last = (weights[k] for k in of_paths.moments.paths[p].edges)
+    values = of_paths.strengths[p]
     order = np.argsort(-values, kind="stable")
-    rows = (first @ race.right[p] + last.T @ race.left[p]).T[order]
+    rows = (first @ of_paths.right[p] + last.T @ of_paths.left[p]).T[order]
     stairs, pivots, basis = _staircase(rows)
     drops = -np.diff(values[order]) > SAME * np.max(values)
     level = xp.asarray(np.concatenate([[0], np.cumsum(drops)]))

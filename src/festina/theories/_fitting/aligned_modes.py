@@ -18,7 +18,7 @@ from ..._foundation.nouns import noun, static
 from ..._setup.trajectory import Trajectory
 from ...tasks.base import TaskSequence
 from .base import Fitting
-from .records import Record, checked_times, numbered, seed_number, seeded, seeds_of
+from .records import FitRecord, checked_times, numbered, seed_number, seeded, seeds_of
 
 SCAN = np.log(np.logspace(-30, 1, 80))  # of a₀ λ/s
 
@@ -38,7 +38,7 @@ class ModeFitting(Fitting):
     free = ("start",)
     curves = ("modes",)
 
-    def record(self, trajectory: object, *, seed: object, start: object, mode: object = 0) -> Record:
+    def record(self, trajectory: object, *, seed: object, start: object, mode: object = 0) -> FitRecord:
         known = _checked(trajectory)
         setup, strengths = known.setup, seeded(known, "modes")
         seeds = seeds_of(known, "modes", len(strengths))
@@ -56,9 +56,9 @@ class ModeFitting(Fitting):
             )
         duration = times[-1] - times[0]
         names = {"mode": number, "seed": None if seeds is None else seeds[which]}
-        return Record(times, curve[None], Mode(s * duration, variance * duration, setup.net.depth), first, names)
+        return FitRecord(times, curve[None], Mode(s * duration, variance * duration, setup.net.depth), first, names)
 
-    def guesses(self, record: Record) -> Float[np.ndarray, "guess 1"]:
+    def guesses(self, record: FitRecord) -> Float[np.ndarray, "guess 1"]:
         return SCAN[:, None]
 
     def predicted(
@@ -68,7 +68,7 @@ class ModeFitting(Fitting):
         t, s, variance, a0 = jnp.broadcast_arrays(times, known.singular_value, known.variance, target * jnp.exp(x[0]))
         return mode_at_depth.strength(t, s, variance, a0, known.depth)[None]
 
-    def units(self, record: Record) -> Float[np.ndarray, " number"]:
+    def units(self, record: FitRecord) -> Float[np.ndarray, " number"]:
         """The end of the mode, s/λ."""
         return np.array([record.known.singular_value / record.known.variance])
 

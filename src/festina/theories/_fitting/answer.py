@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .records import Record
+from ..._foundation import html
+from .records import FitRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,6 +91,9 @@ class Fit:
         labels, r2 = {name: name for name in self.r2}, [*self.r2.values()]
         return fit_figure(title, labels, self.times, self.measured, self.predicted, r2)
 
+    def _repr_html_(self) -> str:
+        return html.of_lines(repr(self))
+
     def __repr__(self) -> str:
         r2 = ", ".join(f"{name} {value:.4f}" for name, value in self.r2.items())
         return (
@@ -118,7 +122,7 @@ def fit_of(
     names: Sequence[str],
     curves: Sequence[str],
     units: Float[np.ndarray, " number"],
-    record: Record,
+    record: FitRecord,
     minimum: Minimum,
 ) -> Fit:
     """The answer of a theory whose parameters are the logarithms of its free numbers in some units."""

@@ -27,7 +27,7 @@ from jaxtyping import Float, PyTree
 
 from ..._foundation.arrays import AnyArray
 from .answer import Fit, Minimum, Verdict, common_reasons, fit_of
-from .records import Record
+from .records import FitRecord
 
 
 class Fitting(abc.ABC):
@@ -37,11 +37,11 @@ class Fitting(abc.ABC):
     curves: ClassVar[tuple[str, ...]]
 
     @abc.abstractmethod
-    def record(self, *args: Any, **options: Any) -> Record:
+    def record(self, *args: Any, **options: Any) -> FitRecord:
         """What is fitted, read off a trajectory from its record `start` on."""
 
     @abc.abstractmethod
-    def guesses(self, record: Record) -> Float[np.ndarray, "guess parameter"]:
+    def guesses(self, record: FitRecord) -> Float[np.ndarray, "guess parameter"]:
         """Where the search begins."""
 
     @abc.abstractmethod
@@ -50,7 +50,7 @@ class Fitting(abc.ABC):
     ) -> Float[AnyArray, "curve time"]:
         """The curves at times from 0 to 1."""
 
-    def units(self, record: Record) -> Float[np.ndarray, " number"]:
+    def units(self, record: FitRecord) -> Float[np.ndarray, " number"]:
         """The units of the free numbers."""
         return np.ones(len(self.free))
 
@@ -58,7 +58,7 @@ class Fitting(abc.ABC):
         """What speaks against the theory, each with what to try about it."""
         return common_reasons(fit)
 
-    def answer(self, theory: str, record: Record, minimum: Minimum) -> Any:
+    def answer(self, theory: str, record: FitRecord, minimum: Minimum) -> Any:
         """What `festina.fit` returns, from the least-squares parameters."""
         fit = fit_of(theory, self.free, self.curves, self.units(record), record, minimum)
         return dataclasses.replace(fit, applies=Verdict.of(self.reasons(fit)))

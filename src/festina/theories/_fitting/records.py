@@ -15,7 +15,7 @@ from ..._setup.trajectory import Trajectory
 
 
 @dataclasses.dataclass(frozen=True)
-class Record:
+class FitRecord:
     """What is fitted: curves from the record `start` on, and the numbers that the theory takes as known."""
 
     times: Float[np.ndarray, " time"]  # those of the trajectory
@@ -23,7 +23,7 @@ class Record:
     known: PyTree  # numbers in units of time in which the record lasts from 0 to 1
     start: int = 0
     names: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of what was chosen: {"layer": …, "seed": …}
-    beside: Any = None  # what the answer needs and the search does not
+    for_answer: Any = None  # what the answer needs and the search does not
 
     @property
     def duration(self) -> float:

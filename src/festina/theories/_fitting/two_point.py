@@ -23,7 +23,7 @@ from ..._foundation.precision import in_double
 from ..._foundation.program_memory import compiled
 from .answer import LARGEST_LOG, Minimum
 from .base import Fitting
-from .records import Record, checked_times, lengthened, numbered, padded, seed_number
+from .records import FitRecord, checked_times, lengthened, numbered, padded, seed_number
 from .two_point_answer import MeanMinimum, TwoPointFit, judged
 from .two_point_records import Known, pair_number, record_of, recorded
 
@@ -46,7 +46,7 @@ class TwoPointFitting(Fitting):
         layer: object = None,
         pair: object = 0,
         free_gap: object = False,
-    ) -> Record:
+    ) -> FitRecord:
         freed, known = checks.truth(free_gap, "free_gap"), recorded(trajectory)
         number = (
             seed_number(seed, known.seeds, ", or fit them all: festina.probe.scan(trajectory)"),
@@ -61,7 +61,7 @@ class TwoPointFitting(Fitting):
         }
         return dataclasses.replace(record, names=names)
 
-    def guesses(self, record: Record) -> Float[np.ndarray, "guess parameter"]:
+    def guesses(self, record: FitRecord) -> Float[np.ndarray, "guess parameter"]:
         """The scan, for each of three values of κ, no two of them the same; and p0 as it was recorded."""
         X, Y = record.known.input_gap, record.known.target_gap
         (H0, P0, _), (H, P, _) = record.curves[:, 0], record.curves[:, -1]
@@ -73,7 +73,7 @@ class TwoPointFitting(Fitting):
         speed = np.log(SCAN / np.sqrt(X * (Y or P0 or 1.0)))
         tilt = np.log(ratios)[:, None] / 2
         guesses = np.stack([speed + tilt, speed - tilt, np.full((3, len(SCAN)), record.known.along0[0])], axis=-1)
-        return guesses.reshape(-1, 3)[:, : 3 if record.beside.free_gap else 2]
+        return guesses.reshape(-1, 3)[:, : 3 if record.for_answer.free_gap else 2]
 
     def predicted(
         self, x: Float[AnyArray, " parameter"], times: Float[AnyArray, " time"], known: Known
@@ -83,8 +83,8 @@ class TwoPointFitting(Fitting):
         pair = Pair(known.input_gap, known.target_gap, tau_h, tau_y)
         return jnp.stack(flow.from_components(times, known.distance0, along0, known.off0, pair))
 
-    def answer(self, theory: str, record: Record, minimum: Minimum) -> TwoPointFit:
-        curve = record.beside.mean_gap
+    def answer(self, theory: str, record: FitRecord, minimum: Minimum) -> TwoPointFit:
+        curve = record.for_answer.mean_gap
         return judged(record, minimum, None if curve is None else mean_rate(record.ts, curve))
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from ..._formulas.two_points import flow
 from ..._formulas.two_points.pair import Curves
+from ..._foundation import html
 from ..._foundation.arrays import Numbers
 from ..._foundation.precision import in_double
 from .answer import (
@@ -25,7 +26,7 @@ from .answer import (
     named,
     uncertainty,
 )
-from .records import Record
+from .records import FitRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -154,6 +155,9 @@ class TwoPointFit:
         """What was fitted, in words: layer, pair and seed, as far as they have names."""
         return named({"layer": self.layer, "pair": self.pair, "seed": self.seed})
 
+    def _repr_html_(self) -> str:
+        return html.of_lines(repr(self))
+
     def __repr__(self) -> str:
         spread = np.sqrt(np.diag(self.covariance)[:2])
         rates = ", ".join(
@@ -176,7 +180,7 @@ class TwoPointFit:
         )
 
 
-def judged(record: Record, minimum: Minimum, third: MeanMinimum | None) -> TwoPointFit:
+def judged(record: FitRecord, minimum: Minimum, third: MeanMinimum | None) -> TwoPointFit:
     """What the least-squares rates say, and what speaks against them."""
     times, curves, Y = record.times, record.curves, float(record.known.target_gap)
     logs = np.concatenate([minimum.x, record.known.along0])[:3]
@@ -201,15 +205,15 @@ def judged(record: Record, minimum: Minimum, third: MeanMinimum | None) -> TwoPo
         measured=Curves(*curves),
         start=record.start,
         along0=float(logs[2] * (np.sqrt(Y) or 1.0)),
-        free_gap=record.beside.free_gap,
+        free_gap=record.for_answer.free_gap,
         target_gap=Y,
-        mean=None if third is None else _judged_mean(times, record.beside.mean_gap, third),
+        mean=None if third is None else _judged_mean(times, record.for_answer.mean_gap, third),
         **record.names,
     )
 
 
 def _rate(log: float, times: Float[np.ndarray, " time"]) -> float:
-    """From a logarithm in units of the duration, which the search may leave far outside of what it looks at."""
+    """A rate from its logarithm, which the search may leave far outside the range of floats."""
     return float(np.exp(np.clip(log, -LARGEST_LOG, LARGEST_LOG)) / (times[-1] - times[0]))
 
 
@@ -247,7 +251,7 @@ def _verdict(
     # Of a run that is not over, the end of H is not known; with equal targets, H only falls.
     elif Y and LARGE_START * last[0] < H0:
         share = f"{H0 / last[0] if last[0] else np.inf:.2g} of its end, above {LARGE_START:g}"
-        reason = f"H starts at {share}: from a large start the hidden difference turns, and rates are biased"
+        reason = f"H starts at {share}: from a large start the hidden difference rotates, and rates are biased"
         advice = "smaller starting weights, a pair of inputs that are closer together, or another layer: probe.scan"
         findings.append((reason, advice))
     changed = np.ptp(curves, axis=1) > CHANGED * np.max(np.abs(curves), axis=1)
@@ -275,7 +279,10 @@ def _verdict(
 
 
 def _plateau(times: Float[np.ndarray, " time"], output: Float[np.ndarray, " time"]) -> float:
-    """Time to a tenth of the change of P over the time from there to nine tenths."""
+    """Length of the plateau over that of the transition.
+
+    The plateau lasts until P has made a tenth of its change, the transition from there to nine tenths.
+    """
     change = output[-1] - output[0]
     if abs(change) <= CONSTANT * np.max(output):
         return 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -13,9 +12,10 @@ from ..._foundation.arrays import Numbers
 from ..._foundation.checks import real_array, whole
 from ..._foundation.errors import BadInput, shown
 from ..._foundation.precision import in_double
+from ..._foundation.program_memory import compiled
 from ..._setup.trajectory import Trajectory
 from .answer import CONSTANT
-from .records import Record, numbered, seeded, seeds_of
+from .records import FitRecord, numbered, seeded, seeds_of
 
 # What is read off a trajectory, and its axes besides time and seed.
 AXES = {
@@ -51,8 +51,8 @@ class Known(NamedTuple):
     along0: Float[np.ndarray, " only"]
 
 
-class Beside(NamedTuple):
-    """Whether p0 is fitted, and |ȳ − ȳ*|² if it is something to fit the third rate to."""
+class ForAnswer(NamedTuple):
+    """Whether p0 is fitted; and |ȳ − ȳ*|², or None if it is unknown, was right from the start, or never changes."""
 
     free_gap: bool
     mean_gap: Float[np.ndarray, " time"] | None
@@ -103,7 +103,7 @@ def recorded(trajectory: object) -> Recorded:
         do = "give inputs= and targets= to the probe"
         raise BadInput("a trajectory without gaps of inputs and targets", "both", do)
     mean = seeded(trajectory, "mean_gap") if "mean_gap" in observed else None
-    # The loss of two points, and of no others, is that of their mean and that of their difference.
+    # With only these two samples the loss splits into the parts of their mean and of their difference.
     if mean is None and "loss" in observed and facts.get("samples") == 2:
         mean = 2 * seeded(trajectory, "loss")[..., None] - (2 * w + np.asarray(Y) - P) / 4
     seeds = seeds_of(trajectory, "distance", len(H))
@@ -135,7 +135,7 @@ def beyond_noise(
     return np.abs(P - w) - np.sqrt(np.maximum(P + noise, 0.0) * np.maximum(Y, 0.0)) - noise
 
 
-def record_of(entry: Entry, times: Float[np.ndarray, " time"], start: int, free_gap: bool) -> Record:
+def record_of(entry: Entry, times: Float[np.ndarray, " time"], start: int, free_gap: bool) -> FitRecord:
     """The record of a pair, from its record `start` on."""
     curves = _checked_curves(entry, times)
     later = {name: curve[start:] for name, curve in curves.items()}
@@ -152,11 +152,11 @@ def record_of(entry: Entry, times: Float[np.ndarray, " time"], start: int, free_
         and mean[0] > MEAN_TO_LEARN * max(Y, float(numbers["output0"]))
         and np.ptp(mean) > CONSTANT * mean[0]
     )
-    beside = Beside(free_gap, mean if learned else None)
-    return Record(times[start:], np.stack([H, P, w]), known, start, beside=beside)
+    for_answer = ForAnswer(free_gap, mean if learned else None)
+    return FitRecord(times[start:], np.stack([H, P, w]), known, start, for_answer=for_answer)
 
 
-_components = in_double(jax.jit(flow.components))
+_components = in_double(compiled(flow.components))
 
 
 def _checked_curves(entry: Entry, times: Float[np.ndarray, " time"]) -> dict[str, Float[np.ndarray, " time"]]:
@@ -185,7 +185,7 @@ def _checked_numbers(entry: Entry, later: dict[str, Float[np.ndarray, " time"]],
     words = {name: f"{curve}[{start}]" for name, curve in zip(first, ("H", "P", "w"), strict=True)}
     X, Y = entry.X, entry.Y
     if np.ndim(Y) == 0 and np.all(beyond_noise(later["P"][:, None], later["w"][:, None], np.atleast_1d(Y))[0] <= 0):
-        # What noise does to an output along its target is undone, as it is in the theory.
+        # Noise may break |P − w| ≤ √(PY) slightly; clip w as the closed form does.
         most = np.sqrt(first["output0"] * max(Y, 0.0))
         first["alignment0"] = first["output0"] - np.clip(first["output0"] - first["alignment0"], -most, most)
     gaps = {"input_gap": X, "target_gap": Y}

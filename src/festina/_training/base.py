@@ -1,8 +1,11 @@
 """The contract of a descent: how a run holds the weights that it trains, and how it moves them.
 
 All descents compute the same training. They differ in speed, and in what they need: a linear net, few samples, a rule
-that moves in steps. A run takes the first of `descents.DESCENTS` that applies, and asks nothing of it but the members
-below. A faster inner loop is therefore one file with one descent, and its place in that list.
+that moves in steps. A run takes the first of `choice.DESCENTS` that applies, and asks nothing of it but the members
+below. A faster inner loop is therefore one file with one descent, a `@noun` class, and its place in that list: before
+all that are more general, since the first that applies is taken.
+
+CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ class Carry(NamedTuple):
 
 
 class Descent(abc.ABC, Generic[N, E, R]):
-    """A way to train: what differs between seeds are its leaves, with a leading seed axis; the layout is static."""
+    """A way to train. Its leaves are what differs between seeds, with a leading seed axis; the layout is static."""
 
     layout: Layout
     block_length: ClassVar[int] = 1  # steps; a run may be cut after any multiple of it
@@ -74,7 +77,7 @@ class Descent(abc.ABC, Generic[N, E, R]):
         """Training continued by `amount`, or by less if the loss leaves its limit on the way."""
 
     def cut(self, done: int, steps: int) -> int:
-        """How many of the next `steps`, after `done` earlier ones, may be taken so that a cut changes no result."""
+        """The longest stretch of at most `steps`, after `done` others, that ends where a cut changes no rounding."""
         return max(steps - (done + steps) % self.block_length, 0)
 
     def gradient(

@@ -7,7 +7,7 @@ from .._setup.loss import Moments, Samples
 from ..nets.base import Net
 from ..rules.base import Rule
 from .adaptive_flow import AdaptiveFlow
-from .descent import Descent
+from .base import Descent
 from .narrow_layers import NarrowLayers
 from .plain_steps import PlainSteps
 from .thin_factors import ThinFactors

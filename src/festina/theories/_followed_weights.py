@@ -26,7 +26,7 @@ from .._foundation.program_memory import compiled
 from .._setup.setup import Setup
 from ._constants import constants_of
 from ._landscape import ChainPoint, Landscape, NetPoint
-from ._stiff import Rates, Vector, advanced
+from ._stiff import ErrorRates, Vector, advanced
 from .base import Limit, Reduction, Theory, Times
 
 EPS = float(np.finfo(float).eps)
@@ -58,12 +58,12 @@ def relative(
 
 
 @dataclasses.dataclass(frozen=True)
-class PathPoint:
-    """A theory's path at one time: the weights, their speed, the rate at which the frame turns, and the answer."""
+class FollowedPoint:
+    """A theory's path at one time: the weights, their speed, the rate at which the frame rotates, and the answer."""
 
     weights: Vector
     speed: Vector
-    turning: Float[np.ndarray, "hidden hidden"] | None  # antisymmetric; None if the frame does not turn
+    rotation_rate: Float[np.ndarray, "hidden hidden"] | None  # antisymmetric; None if the frame does not rotate
     answer: Float[np.ndarray, "row column"]
 
     @property
@@ -97,10 +97,10 @@ class FollowedError:
         return int(np.argmax(beyond)) if beyond.any() else None
 
 
-Source = Callable[["ChainPoint | NetPoint", PathPoint], Vector]  # r, from the landscape and the path at one time
+Source = Callable[["ChainPoint | NetPoint", FollowedPoint], Vector]  # r, from the landscape and the path at one time
 
 
-class TheoryPath:
+class FollowedTheory:
     """A theory's path through the landscape of a setup, from the weights that the setup starts with.
 
     `carried` is an error of these weights that an earlier task has left.
@@ -121,7 +121,7 @@ class TheoryPath:
             self._use_grid(self._refined_grid())
         self.first = next(self.points())
         self.carried = np.zeros_like(start) if carried is None else carried
-        if self.first.turning is None:
+        if self.first.rotation_rate is None:
             self.start = start
         else:
             frame = self._frame(start)
@@ -156,12 +156,12 @@ class TheoryPath:
         low, high = self.landscape.layers(flat)
         return self.landscape.flat((frame @ low, high @ frame.T))
 
-    def frame_motion(self, at: PathPoint, delta: Vector) -> Vector | float:
-        """How a vector of weights moves because the frame of the hidden units turns."""
-        if at.turning is None:
+    def frame_motion(self, at: FollowedPoint, delta: Vector) -> Vector | float:
+        """How a vector of weights moves because the frame of the hidden units rotates."""
+        if at.rotation_rate is None:
             return 0.0
         low, high = self.landscape.layers(delta)
-        return self.landscape.flat((at.turning @ low, high @ at.turning.T))
+        return self.landscape.flat((at.rotation_rate @ low, high @ at.rotation_rate.T))
 
     def rounding(self, weights: Vector) -> Vector:
         """Rounding of weights, relative to the size of each layer; the same random numbers at every call."""
@@ -179,13 +179,13 @@ class TheoryPath:
             error = jax.tree.map(lambda leaf: theory.rtol * leaf * rng.normal(size=leaf.shape), state)
 
             def layers(state: object) -> Weights:
-                return theory.path(constants, jax.tree.map(lambda leaf: leaf[None], state))
+                return theory.followed_weights(constants, jax.tree.map(lambda leaf: leaf[None], state))
 
             return jax.jvp(layers, (state,), (error,))[1]
 
         return self.landscape.flat(in_double(shift)(self.constants))
 
-    def points(self) -> Iterator[PathPoint]:
+    def points(self) -> Iterator[FollowedPoint]:
         """The path at `times`; a long one of a large net is evaluated in pieces."""
         pieces = 1
         if not isinstance(self.theory, Reduction):  # whose states are integrated from one time to the next
@@ -194,17 +194,17 @@ class TheoryPath:
         for first in range(0, len(self.times), together):
             times = self.times[first : first + together]
             filled = np.concatenate([times, np.repeat(times[-1:], together - len(times))])
-            weights, speeds, turning, answers = in_double(_evaluated)(self.theory, self.answer, self.constants, filled)
+            weights, speeds, rotation, answers = in_double(_evaluated)(self.theory, self.answer, self.constants, filled)
             flat, speed = (
                 np.concatenate([np.reshape(leaf, (together, -1)) for leaf in jax.tree.leaves(tree)], axis=1)
                 for tree in (weights, speeds)
             )
             for k in range(len(times)):
-                yield PathPoint(flat[k], speed[k], None if turning is None else turning[k], answers[k])
+                yield FollowedPoint(flat[k], speed[k], None if rotation is None else rotation[k], answers[k])
 
     def follow(self, delta: Vector, source: Source, *, whole: bool = False) -> FollowedError:
         """Follow `delta` along the path, with `source` added; `whole` also counts the error of the prediction at W."""
-        wrong, right, rates, times = [], [], Rates(), []
+        wrong, right, rates, times = [], [], ErrorRates(), []
         scale = np.zeros(0)
         for k, at in enumerate(self.points()):
             point, middle = self.landscape.at(at.weights), delta
@@ -223,12 +223,12 @@ class TheoryPath:
                 break
         return FollowedError(np.array(times), np.max(relative(np.stack(wrong), scale), axis=1), delta)
 
-    def _error_speed(self, point: ChainPoint | NetPoint, at: PathPoint, delta: Vector) -> Vector:
+    def _error_speed(self, point: ChainPoint | NetPoint, at: FollowedPoint, delta: Vector) -> Vector:
         """−Hδ, and how δ moves with the frame."""
         return point.minus_hessian(delta) + self.frame_motion(at, delta)
 
     def _answer_change(
-        self, point: ChainPoint | NetPoint, at: PathPoint, delta: Vector
+        self, point: ChainPoint | NetPoint, at: FollowedPoint, delta: Vector
     ) -> Float[np.ndarray, "row column"]:
         """The change of the prediction by δ: to first order, unless the theory is a limit, where δ may be large."""
         if not isinstance(self.theory, Limit):
@@ -246,15 +246,15 @@ class TheoryPath:
 def _evaluated(
     theory: Theory, answer: str, constants: object, times: Times
 ) -> tuple[Weights, Weights, Float[AnyArray, "time hidden hidden"] | None, Float[AnyArray, "time row column"]]:
-    """Weights, their speed, the turning of their frame, and the answer, time first."""
+    """Weights, their speed, the rotation of their frame, and the answer, time first."""
     states = theory.states(constants, times)
 
     def at_one(state: object) -> tuple[Weights, Weights, Float[AnyArray, "hidden hidden"] | None]:
         def layers(state: object) -> Weights:
-            path = theory.path(constants, jax.tree.map(lambda leaf: leaf[None], state))
+            path = theory.followed_weights(constants, jax.tree.map(lambda leaf: leaf[None], state))
             return jax.tree.map(lambda leaf: leaf[0], path)
 
         weights, speed = jax.jvp(layers, (state,), (theory.field(constants, state),))
-        return weights, speed, theory.turning(constants, state)
+        return weights, speed, theory.rotation_rate(constants, state)
 
     return *jax.vmap(at_one)(states), theory.readouts[answer].read(constants, states)
