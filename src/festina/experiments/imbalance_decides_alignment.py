@@ -125,7 +125,7 @@ def claims(result: Result) -> list[Claim]:
     data = result.data
     deltas, times, r = data.delta.values, data.time.values, float(np.sqrt(data.target @ data.target))
     orders, drift, negative = (order(data[name].values)[:, -1] for name in ("gap", "drift", "negative_gap"))
-    turning = data.turning_rate / alignment_rate(r, data.delta)
+    turning = data.turning_rate / alignment_rate(r, data.delta.values)
     nus = [data[f"{kind}_beta"] @ data.target / data[f"{kind}_gain"] ** 2 for kind in ("theory", "ahead")]
     balanced = neuron.cosine(data.theory_beta.sel(delta=0.0), data.target)
     bends = neuron.bend(data.further_beta.rename(own_time="time"), data.start, data.target)
