@@ -679,3 +679,24 @@ def test_normal_numbers_are_those_of_jax(shape):
     with jax.enable_x64(True):
         key = jax.random.key(5)
         np.testing.assert_allclose(normal(key, shape), jax.random.normal(key, shape), rtol=1e-14)
+
+
+def test_a_layer_of_gated_units_trains_as_its_pathways_do(double):
+    task = fs.tasks.contextual(4, 3)
+    off = np.asarray((task.labels or {})["context"])[:, None] == np.arange(3)
+    sees = np.array([1.0] * 4 + [0.0] * (task.d_in - 4))
+    units = fs.nets.GatedUnits(np.repeat(~off, 2, axis=1), np.tile(sees, (6, 1)))
+    paths = fs.nets.Gated.pathways([{"on": 1.0 - off[:, k], "sees": range(4), "width": 2} for k in range(3)])
+    setup = fs.Setup(task, units, fs.inits.SmallRandom(0.2), fs.rules.GradientDescent(0.05), until=4.0, points=5)
+    first, last = setup.weights(0)
+    layers = [layer for k in (0, 2, 4) for layer in (first[k : k + 2, :4], last[:, k : k + 2])]
+    same = setup.replace(net=paths, init=fs.inits.Given(layers))
+    one, other = (fs.simulate(each, 1, ["loss", "outputs"]) for each in (setup, same))
+    for name, array in one.items():
+        np.testing.assert_allclose(array, other[name], rtol=0, atol=1e-10)
+    by_batches = setup.replace(rule=fs.rules.SGD(0.05, batch=4))
+    assert fs.simulate(by_batches)["loss"][0, -1] < fs.simulate(by_batches)["loss"][0, 0]
+    with pytest.raises(fs.BadInput, match="a row of gates for each sample"):
+        setup.replace(task=fs.tasks.hierarchy(levels=2))
+    with pytest.raises(fs.BadInput, match="a row for each of 6 units"):
+        fs.nets.GatedUnits(units.on, sees[None])

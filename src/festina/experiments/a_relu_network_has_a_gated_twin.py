@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from .. import Init, Net, Setup, inits, nets, rules, tasks
+from .. import Setup, inits, nets, rules, tasks
 from .._figures.panels import key, panels
 from .._figures.style import COLOURS, trained
 from ..gates.replay import replay
@@ -60,6 +60,7 @@ The loss with pathways for two contexts follows ReLU down to a hundredth of its 
 one levels off above; the agreement of hidden layers falls, and the same samples end far apart in the two layers.
 """
 CONTEXTS, ITEMS = 3, 8
+AXES = ("network", "sample", "dimension")  # of the layouts of hidden layers
 SNAPSHOTS = (1000, 4000, 8000)  # epochs of the source's panels
 DROPPED = 600  # the epoch at which the first drop of the loss, to two thirds, is over
 COLOUR = dict(zip(SEPARATE, COLOURS, strict=False))
@@ -88,15 +89,13 @@ def run(
     """
     task, all_seeds, epoch = tasks.contextual(ITEMS, CONTEXTS), range(seed, seed + seeds), RATE * CONTEXTS * ITEMS
     rule, times = rules.GradientDescent(lr * CONTEXTS * ITEMS), np.arange(0, epochs + 1, every) * epoch
+    free = Setup(task, nets.MLP(hidden), inits.SmallRandom(scale), rule, times=times)
 
-    def setup(net: Net, init: Init) -> Setup:
-        return Setup(task, net, init, rule, times=times)
+    def twin(sizes: int | Sequence[int], units: int | tuple[int, ...], **options: bool) -> Setup:
+        build = nets.Gated.contexts if options else gated
+        net = build(sizes, contexts=CONTEXTS, items=ITEMS, width=units, training=training, **options)
+        return free.replace(net=net, init=twin_comparison.small_start(net, scale, ahead))
 
-    def twin(sizes: int | Sequence[int], units: int | tuple[int, ...]) -> Setup:
-        net = gated(sizes, contexts=CONTEXTS, items=ITEMS, width=units, training=training)
-        return setup(net, twin_comparison.small_start(net, scale, ahead))
-
-    free = setup(nets.MLP(hidden), inits.SmallRandom(scale))
     twins = {DOUBLES: twin(2, width), SINGLES: twin(1, width)}
     if thorough:
         twins |= {BOTH: twin((1, 2), width), WIDE: twin(2, wide)}
@@ -105,17 +104,11 @@ def run(
     data = twin_comparison.compared(relu, runs, epoch).assign(
         replay_error=(("seed", "epoch"), replay(relu).errors),
         units=("net", [sum(twin.net.hidden) for twin in twins.values()]),
-        layout=(
-            ("network", "sample", "dimension"),
-            twin_comparison.layouts(relu, runs[DOUBLES], SNAPSHOTS[-1] // every),
-        ),
+        layout=(AXES, twin_comparison.layouts(relu, runs[DOUBLES], SNAPSHOTS[-1] // every)),
         context=("sample", np.repeat(np.arange(CONTEXTS), ITEMS)),
     )
     if thorough:
-        net = nets.Gated.contexts(
-            (1, 2), contexts=CONTEXTS, items=ITEMS, width=width, sees_context=True, training=training
-        )
-        twins["they also see contexts"] = seeing = setup(net, twin_comparison.small_start(net, scale, ahead))
+        twins["they also see contexts"] = seeing = twin((1, 2), width, sees_context=True)
         pair = {"items": runs[BOTH], "contexts, too": simulate(seeing, all_seeds, "path_norm")}
         data["norm"] = stack({k: table(one["path_norm"][:, -1], "seed", "path") for k, one in pair.items()}, "sees")
     as_run = dict(hidden=hidden, width=width, wide=wide, scale=scale, ahead=ahead, training=training) == AS_RUN

@@ -160,14 +160,13 @@ def figure(result: Result) -> Figure:
     one, last = data.isel(setting=1, start=-1), data.training.isel(time=-1)
     overlay(at["a"], one.training, one.theory, by="path", colours=[SHARED, PRIVATE])
     at["a"].set(ylabel="strength of the pathway", title=f"Two domains, layers of {float(one.start):g}")
-    for k in (0, 1, int((data.pairs == 1).sum()) - 1, data.sizes["setting"] - 1):
-        name = f"M = {int(data.domains[k])}, K = {int(data.pairs[k])}"
-        if data.pairs[k] == 1:
-            _draw_finals(at["b"], _share(last.isel(setting=k)), _share(data.final.isel(setting=k)), name)
-        if np.isfinite(data.limit[k]):
-            grown, line = last.isel(setting=k, path=1), data.final.isel(setting=k, path=1)
-            _draw_finals(at["c"], grown / grown.start**3, line / line.fine_start**3, name)
-            at["c"].plot(0, data.limit[k], "*", color=DARK_GREY, ms=9, clip_on=False)
+    names = [f"M = {int(m)}, K = {int(k)}" for m, k in zip(data.domains, data.pairs, strict=True)]
+    for k in (0, 1, int((data.pairs == 1).sum()) - 1):
+        _draw_finals(at["b"], _share(last.isel(setting=k)), _share(data.final.isel(setting=k)), names[k])
+    for k in (1, 2, len(names) - 1):
+        grown, line = last.isel(setting=k, path=1), data.final.isel(setting=k, path=1)
+        _draw_finals(at["c"], grown / grown.start**3, line / line.fine_start**3, names[k])
+        at["c"].plot(0, data.limit[k], "*", color=DARK_GREY, ms=9, clip_on=False)
     at["b"].set(ylabel="share of the shared pathway", title="The shared pathway learns everything")
     at["c"].set(
         ylabel="growth of private pathways", yscale="log", xlim=(0, None), title="Private pathways stop growing"

@@ -46,16 +46,15 @@ REFERENCE = {"saxe_slides": "eqs. 13-15", "domine2025": "theorem 4.3", "braun202
 QUICK = dict(shapes=((4, 4, 4), (6, 3, 3)), lr=0.02, points=120)
 CAPTION = """
 **a**, **b**, **c** Loss of networks of different shapes, relative to its initial value, at three balances λ. The colour
-is the shape: numbers of inputs, hidden units and outputs. A positive λ means that the second layer is the larger one.
-A
-shape that cannot be balanced at a λ is missing there, and where only the smaller layer learns, curves of shapes with
-as many modes coincide. The theory is the closed form, with nothing fitted. **d** Largest gap
-between the map in training and in theory, over all times and entries, relative to the largest singular value of the
-target; the mark is λ. The dotted line is proportional to the learning rate.
+is the shape: numbers of inputs, hidden units and outputs. A positive λ means that the second layer is the larger one. A
+shape that cannot be balanced at a λ is missing there, and where only the smaller layer learns, curves of shapes with as
+many modes coincide. A bottleneck cannot learn all modes, so that its loss stays above 0. The theory is the closed form,
+with nothing fitted. **d** Largest gap between the map in training and in theory, over all times and entries, relative
+to the largest singular value of the target; the mark is λ. The dotted line is proportional to the learning rate.
 """
 ALT = """
-In three panels the dashed theory lies on the loss in training, which falls from 1 to 0 within a few units of time. In
-the fourth, the gaps of all networks fall parallel to a line proportional to the learning rate.
+In three panels the dashed theory lies on the loss in training, which falls from 1 to 0, or to a plateau. In the fourth,
+the gaps of all networks fall parallel to a line proportional to the learning rate.
 """
 
 

@@ -73,10 +73,7 @@ def run(
     points: Annotated[int, AtLeast(20)] = 400,
     seed: Seed = 0,
 ) -> Result:
-    """Neurons have β = `start`, orthogonal to the `target`, and `aligned` × target at first.
-
-    `cov_x` are the second moments of the inputs that are not white.
-    """
+    """β is `start`, orthogonal to the `target`, or `aligned` × target at first; `cov_x` is that of coloured inputs."""
     if 0.0 not in deltas or deltas[0] > -1 or deltas[-1] < 1 or np.any(np.diff(deltas) <= 0):
         raise BadInput(f"deltas = {deltas}", "rising, with 0, one <= −1 and one >= 1", "add the missing ones")
     goal, across = np.array(target), np.array(start)
@@ -125,7 +122,7 @@ def claims(result: Result) -> list[Claim]:
     data = result.data
     deltas, times, r = data.delta.values, data.time.values, float(np.sqrt(data.target @ data.target))
     orders, drift, negative = (order(data[name].values)[:, -1] for name in ("gap", "drift", "negative_gap"))
-    turning = data.turning_rate / alignment_rate(r, data.delta)
+    turning = data.turning_rate / alignment_rate(r, data.delta.values)
     nus = [data[f"{kind}_beta"] @ data.target / data[f"{kind}_gain"] ** 2 for kind in ("theory", "ahead")]
     balanced = neuron.cosine(data.theory_beta.sel(delta=0.0), data.target)
     bends = neuron.bend(data.further_beta.rename(own_time="time"), data.start, data.target)

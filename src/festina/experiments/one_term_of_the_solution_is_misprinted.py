@@ -43,11 +43,11 @@ THEME, PLACE = "regimes", 6
 REFERENCE = {"saxe_slides": "eqs. 13-15"}
 QUICK = dict(shapes=((4, 4, 4), (6, 3, 3)), lr=0.02, points=120)
 CAPTION = """
-**a** Loss of the network for which the printed solution is most wrong, in training and by the library's theory, which
-is eqs. 13-15 of the slides with the last term of eq. 15 corrected. The curve of the printed solution ends where its
-exponents exceed what float64 can hold. **b** For every network, with its numbers of inputs, hidden units and outputs
-and its balance λ: largest entry of the difference between the maps of training and of the printed solution, or of
-the theory, over all times at which the printed one is known, relative to the largest singular value of the target.
+**a** Loss of a network whose larger layer has to turn, in training and by the library's theory, which is eqs. 13-15 of
+the slides with the last term of eq. 15 corrected. The curve of the printed solution ends where its exponents exceed
+what float64 can hold. **b** For every network, with its numbers of inputs, hidden units and outputs and its balance λ:
+largest entry of the difference between the maps of training and of the printed solution, or of the theory, over all
+times at which the printed one is known, relative to the largest singular value of the target.
 """
 ALT = """
 The printed loss leaves the loss in training soon and turns upwards, while the theory lies on it. In most rows the two
@@ -139,7 +139,7 @@ def claims(result: Result) -> list[Claim]:
 
 def figure(result: Result) -> Figure:
     data = result.data
-    sheet, at = panels("ab", row=3.6)
+    sheet, at = panels("ab", row=max(3.2, 0.8 + 0.2 * data.sizes["network"]))
     overlay(at["a"], data.training, data.theory)
     at["a"].plot(data.time, data.printed, color=PRINTED, lw=THIN)
     known = data.time[data.printed.notnull().values]

@@ -193,7 +193,7 @@ def claims(result: Result) -> list[Claim]:
             fails="units that split contexts change the hidden geometry; loss and outputs do not show it",
         ),
         ours(
-            f"Part of that weight still on everywhere from weights of sd {float(printed.start):.0e} as printed",
+            f"Weight on everywhere at first, from sd {float(printed.start):.0e} as printed: part still on everywhere",
             at_most(printed.kept_all_on, 0.1),
         ),
     ]

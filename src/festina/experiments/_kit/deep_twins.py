@@ -1,4 +1,8 @@
-"""The gated network with two hidden layers of [jarvis2025, section 6], trained jointly or switched by hand."""
+"""The gated network with two hidden layers of [jarvis2025, section 6], trained jointly or switched by hand.
+
+Networks of other widths than 420 are divided in the same proportions, and start with weights 6·10⁻⁴·√(420/width), which
+keep the size of the products of layers.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Gatings of ReLU-like units on items in contexts: which samples and inputs every unit of a layer is open for.
 
-A gating is a list of pathways, each a set of units with the same gates. All gatings are trained as one layer of units
-with given gates, of one shape and so with one compiled program.
+A gating is a list of pathways, each a set of units with the same gates. All gatings are trained as `GatedUnits` of one
+shape, and so with one compiled program.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from ... import Net, Task, inits, nets, race
+from ... import Task, inits, nets, race
 from ..._foundation.arrays import AnyArray, Weights
-from ..._foundation.nouns import noun, static
 from ...theories.aligned_modes import mode
 from ...theories.disjoint_pathways import effective_start
 from .item_contexts import RATE
@@ -31,25 +30,6 @@ class Gating(NamedTuple):
     gates: Bool[np.ndarray, "pathway sample"]
     sees_context: bool
     common: bool
-
-
-@noun
-class GivenGates(Net):
-    """Two linear layers whose units have given gates, `on`, and see given inputs, `sees`."""
-
-    on: Float[AnyArray, "sample unit"]
-    sees: Float[AnyArray, "unit input"]
-    units: int = static()
-
-    @property
-    def hidden(self) -> tuple[int, ...]:
-        return (self.units,)
-
-    def shapes(self, d_in: int, d_out: int) -> tuple[tuple[int, int], ...]:
-        return (self.units, d_in), (d_out, self.units)
-
-    def apply(self, weights: Weights, x: Float[AnyArray, "sample input"]) -> Float[AnyArray, "sample output"]:
-        return (self.on * (x @ (self.sees * weights[0]).T)) @ weights[1].T
 
 
 def candidates(task: Task, draws: int, seed: int, thorough: bool) -> dict[str, Gating]:
@@ -80,7 +60,7 @@ def candidates(task: Task, draws: int, seed: int, thorough: bool) -> dict[str, G
     return gatings | {f"{name}, no common": Gating(gatings[name].gates, True, False) for name in alone}
 
 
-def given_gates(gating: Gating, widths: tuple[int, int]) -> GivenGates:
+def given_gates(gating: Gating, widths: tuple[int, int]) -> nets.GatedUnits:
     """The layer of units of a gating; `widths` are those of the common pathway and of all others together."""
     gates, sees_context, common = gating
     every = np.concatenate([np.ones((int(common), SAMPLES)), gates])
@@ -88,7 +68,7 @@ def given_gates(gating: Gating, widths: tuple[int, int]) -> GivenGates:
     sees = np.ones((len(every), ITEMS + CONTEXTS))
     if not sees_context:
         sees[int(common) :, ITEMS:] = 0
-    return GivenGates(np.repeat(every, units, axis=0).T, np.repeat(sees, units, axis=0), sum(widths))
+    return nets.GatedUnits(np.repeat(every, units, axis=0).T, np.repeat(sees, units, axis=0))
 
 
 def _widths(gates: np.ndarray, common: bool, widths: tuple[int, int]) -> list[int]:
@@ -114,9 +94,9 @@ def as_edges(weights: Weights, net: nets.Gated) -> inits.Given:
     return inits.Given([layer for pair in zip(into, out, strict=True) for layer in pair])
 
 
-def least_loss(task: Task, net: GivenGates) -> float:
+def least_loss(task: Task, net: nets.GatedUnits) -> float:
     """The least loss of any weights: that of the best linear map of gated inputs."""
-    kinds = np.unique(np.concatenate([net.on.T, net.sees], axis=1), axis=0)
+    kinds = np.unique(np.concatenate([net.on.T, np.asarray(net.sees)], axis=1), axis=0)
     z = np.concatenate([kind[:SAMPLES, None] * task.x * kind[SAMPLES:] for kind in kinds], axis=1)
     left = task.y - z @ np.linalg.lstsq(z, task.y, rcond=None)[0]
     return 0.5 * float(np.mean(np.sum(left**2, axis=1)))
