@@ -359,7 +359,7 @@ CALLS = {
         ),
     ),
     "keep_compiled_programs": lambda: (
-        mock.patch("jax.config.update", lambda *_: None)(fs.keep_compiled_programs),
+        mock.patch("jax.config.update", new=mock.Mock())(fs.keep_compiled_programs),
         dict(folder="programs"),
     ),
     "run": call(fs.run, name="worlds_have_spectra", quick=True, seed=0),
