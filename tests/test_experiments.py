@@ -18,6 +18,8 @@ from festina._reporting import references
 from festina._reporting.experiment import Experiment
 from festina._reporting.report_files import FILES
 from festina._reporting.single import run_or_keep
+from festina.experiments.base import THEMES
+from figure_checks import problems
 
 every_experiment = pytest.mark.parametrize("name", experiments.__all__)
 
@@ -82,10 +84,36 @@ def test_the_figure_is_deterministic_and_drawn_from_the_saved_data(name, quick):
 
 
 @every_experiment
+def test_its_figure_can_be_read_on_the_page(name, quick):
+    report, _ = quick(name)
+    figure = report.figure()
+    assert problems(figure) == []
+    letters = {axes.get_label() for axes in figure.axes if len(axes.get_label()) == 1}
+    assert letters
+    for letter in letters:
+        assert f"**{letter}**" in report.experiment.caption, f"the caption is silent about panel {letter}"
+    assert {claim.panel for claim in report.claims} <= letters | {""}
+    assert len(report.experiment.alt) > 40
+
+
+@every_experiment
+def test_its_claims_can_be_understood_alone(name, quick):
+    report, _ = quick(name)
+    assert any(claim.headline for claim in report.claims)
+    assert not all(claim.headline for claim in report.claims) or len(report.claims) <= 2
+    for claim in report.claims:
+        assert not claim.text.startswith("…"), claim.text
+        assert "on record" not in claim.text
+        assert "independent computation" not in claim.text
+
+
+@every_experiment
 def test_its_file_keeps_the_house_rules(name):
     experiment = Experiment.named(name)
     module = experiment.module
     assert experiment.finding.endswith(".")
+    assert experiment.theme in THEMES
+    assert len(inspect.getsource(module).splitlines()) <= 232
     assert len(name.split("_")) > 1, "a file is named by its finding, in words"
     assert set(module.REFERENCE) <= set(references.entries())
     parameters = inspect.signature(module.run).parameters

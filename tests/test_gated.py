@@ -667,6 +667,7 @@ def report_of(setups, monkeypatch):
     values = {
         "QUICK": {},
         "REFERENCE": {},
+        **dict(THEME="gates", PLACE=1, CAPTION="Gates.", ALT="Gates."),
         "run": lambda seed: fs.Result(xarray.Dataset({"one": 1.0}), setups),
         "claims": lambda result: (),
         "figure": lambda result: two_pathways().draw(),

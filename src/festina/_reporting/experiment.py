@@ -61,12 +61,12 @@ class Experiment:
     @property
     def caption(self) -> str:
         """What the panels of its figure show."""
-        return _one_line(getattr(self.module, "CAPTION", ""))
+        return _one_line(self.module.CAPTION)
 
     @property
     def alt(self) -> str:
         """What is seen in its figure, for readers who cannot see it."""
-        return _one_line(getattr(self.module, "ALT", ""))
+        return _one_line(self.module.ALT)
 
     @property
     def reference(self) -> list[dict[str, str]]:
