@@ -86,7 +86,10 @@ def test_a_run_that_broke_off_goes_on_and_clears_up(tmp_path, trained, monkeypat
         simulate_in_parts(SETUP, [1], NAMES, parts=parts, size=1)
         return real.run(**real.QUICK)
 
-    parts = {key: getattr(real, key) for key in ("__doc__", "THEME", "PLACE", "CAPTION", "ALT", "REFERENCE", "claims", "figure")}
+    parts = {
+        key: getattr(real, key)
+        for key in ("__doc__", "THEME", "PLACE", "CAPTION", "ALT", "REFERENCE", "claims", "figure")
+    }
     fake = types.ModuleType(name)
     vars(fake).update(parts, run=run, QUICK={})
     monkeypatch.setattr(report.Experiment, "named", classmethod(lambda cls, name: cls(name, fake)))

@@ -10,8 +10,7 @@ tell the two kinds apart:
 
     Σʸˣ of a subset of contexts = −Σʸˣ of its complement on the residual, so that their singular values are equal
 
-On the target itself they differ, 0.23 to 0.30 against 0.40 to 0.44: which kind wins is decided before the shared
-pathway has learned.
+On the target itself two contexts have the larger ones: the race is decided before the shared pathway has learned.
 
 **What does not reproduce.** The moments of these contexts are not diagonal in one basis (their commutator is 0.047), so
 the reduction to modes, assumption 2.1.1, is only approximate. The ReLU network has the loss of the gated network and
@@ -33,11 +32,11 @@ import xarray
 from .. import Setup, inits, nets, rules, solve, tasks
 from .._figures.overlay import overlay
 from .._figures.panels import border, key, panels
-from .._figures.style import COLOURS, DASHES, INK
+from .._figures.style import COLOURS
 from ..gates.comparing import largest_distance, mean_distance, shifted_distance, times_to
 from ..nets.gated.path_bases import bases_of_paths
-from ._kit import item_contexts, twin_comparison
-from ._kit.context_panels import ALL, SOME, TWO_WHOLE, draw_shares, draw_singular_values, shares_of_units
+from ._kit import context_panels, item_contexts, twin_comparison
+from ._kit.context_panels import ALL, SOME, TWO_WHOLE
 from ._kit.item_contexts import EPOCHS, RATE
 from ._kit.labelled import labelled, largest, stack, table
 from ._kit.parameters import AtLeast, Count, Positive, Seed, Truth, checked
@@ -48,20 +47,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import DataArray
 
-    from .. import Init, Net, Task, Trajectory
+    from .. import Init, Net, Trajectory
 
 THEME, PLACE = "gates", 5
 REFERENCE = {"saxe_slides": "“Context-dependent processing”", "jarvis2025": "section 4, figure 4"}
 QUICK = dict(lr=0.01, seeds=1, thorough=False)
 CAPTION = """
 **a** Loss, over the initial loss of the ReLU network, of this network and of three networks with linear pathways, from
-initial weights of equal size: a shared pathway alone, and beside it pathways that are each open in two contexts, or in
-one. The grey line is the loss of the best linear map. The full preset adds the theory. **b** The same to the end of
-training, on a logarithmic scale, where pathways for contexts begin with twice the initial weights of the shared one.
-**c** Singular values of what a pathway for one context can learn and one for the other two contexts: on the target, and
-on the residual that the best linear map leaves. On the grey line both are equal. **d** Share of the squared weights
-of the ReLU network in units that are active on all items of three contexts, on all items of two and no others, on most
-items of two contexts, and on some items of a context only. All curves are of the first seed.
+initial weights of equal size: a shared pathway alone, and beside it pathways for two contexts each, or for one. Grey
+line: the best linear map. The full preset adds the theory. **b** The same to the end of training, where pathways for
+contexts begin with twice the initial weights of the shared one. **c** Singular values of what a pathway for one context
+can learn and one for the two others, on the target and on the residual that the best linear map leaves; on the grey
+line both are equal. **d** Share of the squared weights of the ReLU network in units that are active on all items of
+three contexts, on all items of two, on most items of two, and on some items of a context only. All curves are of the
+first seed.
 """
 ALT = """
 The losses of the ReLU network and of the network for two contexts nearly coincide, while that for one context falls
@@ -89,14 +88,14 @@ def run(
     thorough: Truth = True,
     seed: Seed = 0,
 ) -> Result:
-    """Weights have standard deviation `scale`, or `small` as printed; those of contexts `ahead` times it, as in code.
+    """Weights have standard deviation `scale`, or `small` as printed; those of contexts `ahead` times it.
 
     `lr` is the rate on the summed loss; curves are recorded every so many epochs. `thorough` adds PathDynamics,
     pathways for one and for two contexts in one network, and sequential training.
     """
     task, draws = tasks.contextual(ITEMS, CONTEXTS), list(range(seed, seed + seeds))
-    samples = len(task.items or ())
-    per_epoch, rate, recorded = RATE * samples, lr * samples, np.arange(0, epochs + 1, every)
+    samples, recorded = len(task.items or ()), np.arange(0, epochs + 1, every)
+    per_epoch, rate = RATE * samples, lr * samples
 
     def setup(net: Net, init: Init) -> Setup:
         return Setup(task, net, init, rules.GradientDescent(rate), times=recorded * per_epoch)
@@ -119,18 +118,17 @@ def run(
     free = simulate(relu, draws, "gates")
     runs = {name: simulate(one, draws, ["loss", "path_norm"]) for name, one in setups.items()}
     all_runs = {"ReLU": free, "ReLU, late": late} | runs
-    residual, race = item_contexts.left_by_linear(task), bases_of_paths(setups["two contexts"].net, task)
+    moments = bases_of_paths(setups["two contexts"].net, task).defects()
     data = xarray.Dataset(
         {
             "loss": stack({name: loss(run) for name, run in all_runs.items()}, "net"),
             "floor": table(item_contexts.floor(task)),
-            "residual": table([_strengths(residual, size) for size in (1, 2)], "size", "subset", "mode"),
-            "target": table([_strengths(task, size) for size in (1, 2)], "size", "subset", "mode"),
-            "commutator": table(float(race.defects()["commutator"][0])),
-            **shares_of_units(free, CONTEXTS),
+            "residual": context_panels.paired_strengths(item_contexts.left_by_linear(task), CONTEXTS, ITEMS),
+            "target": context_panels.paired_strengths(task, CONTEXTS, ITEMS),
+            "commutator": table(float(moments["commutator"][0])),
+            **context_panels.shares_of_units(free, CONTEXTS),
             "expected_delay": table(np.log(scale / small) * rate / np.log1p(rate * task.spectrum()[0]) / per_epoch),
         },
-        coords={"size": [1, 2]},
         attrs={"samples": samples, "small": small},
     )
     if not thorough:
@@ -147,12 +145,6 @@ def run(
     return Result(data, {"ReLU": relu} | setups, {"two contexts": flows[0]})
 
 
-def _strengths(task: Task, size: int) -> np.ndarray:
-    """Singular values of the pathways of one size; the k-th row is for context k alone, or for all but it."""
-    values = item_contexts.strengths(task, size, CONTEXTS, ITEMS)
-    return values if size == 1 else values[::-1]
-
-
 def claims(result: Result) -> list[Claim]:
     data, epochs = result.data, result.data.epoch.values
     losses = {str(name): data.loss.sel(net=name).values for name in data.net.values}
@@ -167,6 +159,7 @@ def claims(result: Result) -> list[Claim]:
     tie, strongest = largest(data.residual.diff("size")), data.target.isel(mode=0)
     stronger = strongest.sel(size=2).min() / strongest.sel(size=1).max()
     share = data.share.mean("seed")
+    every, some, small = share.sel(kind=ALL).interp(epoch=400), share.sel(kind=SOME)[-1], data.attrs["small"]
     most, late = data.majority.mean("seed").interp(epoch=8000), share.where(data.epoch >= 1000).max("epoch")
     statements = [
         paper(
@@ -187,16 +180,8 @@ def claims(result: Result) -> list[Claim]:
         paper("Last loss of ReLU / first loss: it learns the whole task", at_most(last, 2e-3), panel="b"),
         ours("Singular values on the residual, one context / two others: gap", at_most(tie, 1e-12), panel="c"),
         ours("Singular value on the target: least, two contexts / largest, one", at_least(stronger, 1.3), panel="c"),
-        paper(
-            "Share of ReLU's weight in units active on all contexts, epoch 400",
-            at_least(share.sel(kind=ALL).interp(epoch=400), 0.98),
-            panel="d",
-        ),
-        ours(
-            "Share of ReLU's weight active on some items of a context, end",
-            at_least(share.sel(kind=SOME)[-1], 0.9),
-            panel="d",
-        ),
+        paper("Share of ReLU's weight active on all contexts, epoch 400", at_least(every, 0.98), panel="d"),
+        ours("Share of ReLU's weight active on some items of a context, end", at_least(some, 0.9), panel="d"),
         paper("Share of ReLU's weight active on most items of two, epoch 8000", at_least(most, 0.6), panel="d"),
         paper(
             "Share of ReLU's weight active on all items of two contexts, largest after epoch 1000",
@@ -209,9 +194,7 @@ def claims(result: Result) -> list[Claim]:
             at_most(data.commutator, 1e-6),
             fails="it holds for equal blocks in all contexts; with tree, ring and cross 4 % of VᵀΣˣV is off diagonal",
         ),
-        ours(
-            f"Delay from weights of {data.attrs['small']:.2g}, as printed, / (ln(ratio)/s): gap", at_most(delay, 0.03)
-        ),
+        ours(f"Delay from weights of {small:.2g}, as printed, / (ln(ratio)/s): gap", at_most(delay, 0.03)),
     ]
     if "predicted_loss" not in data:
         return statements
@@ -228,8 +211,6 @@ def claims(result: Result) -> list[Claim]:
 
 
 def figure(result: Result) -> Figure:
-    from matplotlib.lines import Line2D
-
     data = result.data.isel(seed=0)
     first = float(data.loss.sel(net="ReLU")[0])
     sheet, at = panels("ab;cd")
@@ -244,9 +225,8 @@ def figure(result: Result) -> Figure:
     border(at["a"], float(data.floor / first), "best\nlinear\nmap", across=True)
     at["a"].set(title="Pathways from equal initial weights", xlim=(0, 5000), ylim=(-0.02, 1.03))
     at["b"].set(title="Pathways for contexts with a head start", yscale="log", ylim=(1e-4, 1.5))
-    draw_singular_values(at["c"], data)
-    draw_shares(at["d"], data, TWO)
+    context_panels.draw_singular_values(at["c"], data)
+    context_panels.draw_shares(at["d"], data, TWO)
     shown = {"ReLU": RELU, "shared and two contexts": TWO, "shared and one context": ONE, "shared alone": SHARED}
-    theory = Line2D([], [], color=INK, lw=1.3, ls=DASHES, label="theory (PathDynamics)")
-    key(sheet, shown, kinds=(), marks=[theory] if "predicted_loss" in data else ())
+    key(sheet, shown, kinds=("training", "theory") if "predicted_loss" in data else ())
     return sheet

@@ -41,7 +41,6 @@ THEME, PLACE = "saddles", 1
 REFERENCE = {"saxe_slides": "“Depth introduces a hierarchy of saddles”", "baldi1989": "fact 4"}
 QUICK = dict(starts=(1e-2, 1e-4, 1e-8), lr=0.01, points=200, fine_points=2000, seeds=2)
 SMALL = 1e-8  # exponents are measured at initial strengths up to this one
-FLAT = 1e-9  # directions of less curvature lie along the manifold of weights with one function
 CAPTION = """
 **a** Loss while aligned networks with one hidden layer learn three modes from initial strengths a, and of a network
 without hidden layer. Grey lines are the losses of saddles, with the set of modes that is learned there. **b** Distance
@@ -99,7 +98,7 @@ def run(
     closest = {a: table(found.distance(aligned_maps(values, a, times)).min(axis=0), "saddle") for a in decades}
     stated = {a: table(found.distance(aligned_maps(values, a, aligned.times)), "time", "saddle") for a in starts}
     strengths = mode(aligned.times, singular_value=values, start=starts[-1])
-    negative = curvatures(task, [found.weights(k) for k in range(len(found))]) < -FLAT
+    negative = curvatures(task, [found.weights(k) for k in range(len(found))]) < -1e-9  # not flat
     data = stack(runs, "start").assign({f"shallow_{name}": array[0] for name, array in of_shallow.items()})
     data = data.assign(
         saddle_loss=("saddle", found.losses),
@@ -129,8 +128,8 @@ def _passed(data: Dataset) -> np.ndarray:
 
 def claims(result: Result) -> list[Claim]:
     data = result.data
-    nested, passed, unit = data.nested.values, _passed(data), data.singular_value.min()
-    smallest = data.isel(start=-1)
+    nested, passed = data.nested.values, _passed(data)
+    smallest, unit = data.isel(start=-1), data.singular_value.min()
     waiting, waiting_shallow = (waits(norms.values) for norms in (smallest.gradient_norm, data.shallow_gradient_norm))
     plateaus, levels = smallest.loss.values[waiting], data.saddle_loss.values[passed]
     # The gap is finite only if there are as many plateaus as saddles on the way.

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import rules, solve
 from .._figures.panels import border, key, panels
-from .._figures.style import COLOURS, DARK_GREY, DASHES, GREY, INK, LEGEND_SIZE, THIN, predicted, trained
+from .._figures.style import COLOURS, DARK_GREY, DASHES, GREY, INK, LEGEND_SIZE, THIN, predicted
 from .._formulas.curves import order
 from .._formulas.mode_at_depth import escape_time
 from ..theories.aligned_modes import time_to
@@ -53,8 +53,8 @@ determinant of the product of layers has the sign of the target's. Times are in 
 """
 ALT = """
 From small layers learning times rise steeply with depth, straight lines on the logarithmic axis; from orthogonal layers
-they soon become level. With the right sign of the determinant losses fall to zero, with the wrong sign they stay on a
-plateau.
+they soon become level. With the right sign of the determinant most losses fall steeply towards zero, at very different
+times; with the wrong sign all stay on a plateau.
 """
 DETERMINANT = dict(zip(SIGNS, COLOURS[3:5], strict=True))
 
@@ -201,7 +201,7 @@ def figure(result: Result) -> Figure:
     for letter, number in (("c", 0), ("d", -1)):
         of_depth = data.loss.isel(orthogonal_depth=number)
         for sign, colour in DETERMINANT.items():
-            trained(at[letter], data.time, of_depth.sel(sign=sign), colour=colour)
+            at[letter].plot(data.time, of_depth.sel(sign=sign).transpose("time", "seed"), color=colour, lw=1.3)
         at[letter].set(title=f"From random orthogonal layers, D = {int(of_depth.orthogonal_depth)}")
         at[letter].set(xlabel="time (τ/D)", ylabel="loss / loss of zero weights", yscale="log", ylim=(1e-6, 2))
     marks = [

@@ -83,7 +83,7 @@ class GatedUnits(OneLayer):
         weights, x = checked_call(self, weights, x)
         return self.representations(weights, x)[0] @ weights[1].T
 
-    def fits(self, tasks: Sequence[Task]) -> None:
+    def refuse_unfit(self, tasks: Sequence[Task]) -> None:
         for task in tasks:
             if task.samples is None or len(self.on) not in (1, task.samples):
                 raise BadInput(

@@ -10,6 +10,8 @@ from ..._figures.panels import key
 from ..._figures.style import DARK_GREY, LIGHT_GREY
 from ..._setup.trajectory import Trajectory
 from ...gates.reading import purity
+from ...tasks.base import Task
+from . import item_contexts
 from .item_contexts import EPOCHS
 from .labelled import table
 
@@ -30,6 +32,13 @@ def shares_of_units(relu: Trajectory, contexts: int) -> dict[str, DataArray]:
         "share": table(np.stack(kinds, axis=-1), "seed", "epoch", "kind").assign_coords(kind=list(KINDS)),
         "majority": table(units.majority.values[..., for_two].sum(axis=-1), "seed", "epoch"),
     }
+
+
+def paired_strengths(task: Task, contexts: int, items: int) -> DataArray:
+    """Singular values of pathways, where entries of `subset` are one context (size 1) and all but this one."""
+    one, others = (item_contexts.strengths(task, size, contexts, items) for size in (1, contexts - 1))
+    array = table(np.stack([one, others[::-1]]), "size", "subset", "mode")
+    return array.assign_coords(size=[1, contexts - 1])
 
 
 def draw_singular_values(axes: Axes, data: Dataset) -> None:
