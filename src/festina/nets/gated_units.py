@@ -124,7 +124,7 @@ def _lifted(net: GatedUnits, task: Task) -> tuple[UnitsWithGates, Task]:
         raise BadInput(
             "a net with gates or its task, traced", "concrete gates and samples", "lift outside jit, grad, vmap"
         )
-    net.fits([task])
+    net.refuse_unfit([task])
     rows, y = np.asarray(task.x), np.asarray(task.y)
     x = np.concatenate([rows, np.broadcast_to(net.on, (len(rows), net.hidden[0]))], axis=1)
     moments = dict(cov_yx=y.T @ x / len(x), cov_x=x.T @ x / len(x), stated_spectrum=None, stated_vectors=None)
