@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import re
 import shutil
@@ -11,7 +13,7 @@ import pytest
 
 from festina._figures.style import new_figure, predicted, styled, trained
 from festina._reporting.page.render import render
-from test_page import report
+from test_page import CLAIM, report
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
@@ -19,6 +21,43 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--virtual-time-budget=3000", "--window-size=1000,1600",
 )  # fmt: skip
+
+
+# Measured inside the page: what overflows it, and the least contrast of texts against what is behind them.
+MEASURE = """<script>addEventListener('load', () => {
+  for (const closed of document.querySelectorAll('details')) closed.open = true;
+  const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const channel = (v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = numbers(getComputedStyle(node).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  let least = 99;
+  for (const node of document.querySelectorAll('body *')) {
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!own || node.closest('svg, script, style') || !node.getClientRects().length) continue;
+    const [one, other] = [light(numbers(getComputedStyle(node).color)), light(behind(node))];
+    least = Math.min(least, (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05));
+  }
+  const wide = [...document.querySelectorAll('table, p, h2, pre, dl, figcaption, .formula')].filter((node) =>
+    node.getBoundingClientRect().right > document.documentElement.clientWidth + 1);
+  document.body.dataset.measured = JSON.stringify({
+    wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    parts: wide.map((node) => node.outerHTML.slice(0, 80)), least, zooms: document.querySelectorAll('.zoom').length,
+  });
+})</script></body>"""
+
+
+def measured(tmp_path, page: str, width: int, *flags: str) -> dict:
+    """What a page is like in a window of this width."""
+    # The page allows no script but its own, so the test's needs the policy out of the way.
+    open_page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page).replace("</body>", MEASURE)
+    dom = browse(tmp_path, open_page, "--dump-dom", f"--window-size={width},900", *flags)
+    return json.loads(html.unescape(re.search(r'data-measured="([^"]*)"', dom)[1]))
 
 
 def browse(tmp_path, page: str, *flags: str) -> str:
@@ -43,8 +82,16 @@ def page(tmp_path_factory) -> str:
         predicted(axes[0, 0], [0, 1], [0, 1], colour="#0072B2")
         path = tmp_path_factory.mktemp("figure") / "figure.svg"
         sheet.savefig(path)
-    one = report()
-    return render([one], {one["experiment"]: path.read_text()})
+    long = "    dW/dt = −∂loss/∂W + " + " + ".join(f"a_{k} (s − λ a_{k})" for k in range(20))
+    claims = [
+        CLAIM | {"headline": True, "panel": "a"},
+        CLAIM,
+        CLAIM | {"holds": False, "expected": False, "reason": "x"},
+    ]
+    one = report(caption="**a** Two lines.", description=f"Depth.\n\n{long}", claims=claims, theme="modes")
+    two = report(experiment="another_experiment", theme="gates")
+    figures = {name: path.read_text() for name in (one["experiment"], two["experiment"])}
+    return render([one, two], figures, folders={one["experiment"]: "one"})
 
 
 def test_the_page_draws(page, tmp_path):
@@ -63,3 +110,28 @@ def test_the_button_changes_the_colours(page, tmp_path):
     open_page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page).replace("</body>", click)
     assert 'data-theme=""' in browse(tmp_path, page, "--dump-dom")
     assert re.search(r'data-theme="(dark|light)"', browse(tmp_path, open_page, "--dump-dom"))
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_overflows_and_every_text_can_be_read(page, tmp_path, width, dark):
+    dressed = page.replace('<html lang="en">', '<html lang="en" data-theme="dark">') if dark else page
+    dressed = dressed.replace("root.dataset.theme = localStorage", "void localStorage")  # the page forgets its choice
+    seen = measured(tmp_path, dressed, width)
+    assert seen["wide"] <= 0
+    assert seen["parts"] == []
+    assert seen["least"] >= 4.5  # WCAG AA
+    assert seen["zooms"] == 2
+
+
+def test_the_page_writes_no_errors(page, tmp_path):
+    (tmp_path / "index.html").write_text(page, encoding="utf-8")
+    if BROWSER is not None:
+        flags = [*FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom"]
+        done = subprocess.run([BROWSER, *flags, (tmp_path / "index.html").as_uri()], capture_output=True, text=True)
+        assert "CONSOLE" not in done.stderr
+
+
+def test_no_raw_markup_is_left(page):
+    body = re.sub(r"<style.*?</style>|<script.*?</script>|<svg.*?</svg>", "", page, flags=re.DOTALL)
+    assert not re.search(r"\*\*|`|\\\*", re.sub(r"<[^>]+>", "", body))
