@@ -45,7 +45,8 @@ MEASURE = """<script>addEventListener('load', () => {
   }
   const wide = [...document.querySelectorAll('table, p, h2, pre, dl, figcaption, .formula')].filter((node) =>
     node.getBoundingClientRect().right > document.documentElement.clientWidth + 1);
-  document.body.dataset.measured = JSON.stringify({
+  parent.document.body.dataset.measured = JSON.stringify({
+    inner: innerWidth,
     wide: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     parts: wide.map((node) => node.outerHTML.slice(0, 80)), least, zooms: document.querySelectorAll('.zoom').length,
   });
@@ -53,10 +54,13 @@ MEASURE = """<script>addEventListener('load', () => {
 
 
 def measured(tmp_path, page: str, width: int, *flags: str) -> dict:
-    """What a page is like in a window of this width."""
+    """What a page is like in a frame of this width: no window of the browser is narrower than 500 pixels."""
     # The page allows no script but its own, so the test's needs the policy out of the way.
     open_page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page).replace("</body>", MEASURE)
-    dom = browse(tmp_path, open_page, "--dump-dom", f"--window-size={width},900", *flags)
+    frame = (
+        f'<!doctype html><body><iframe width="{width}" height="900" style="border:0" srcdoc="{html.escape(open_page)}">'
+    )
+    dom = browse(tmp_path, frame, "--dump-dom", "--window-size=1400,1000", *flags)
     return json.loads(html.unescape(re.search(r'data-measured="([^"]*)"', dom)[1]))
 
 
@@ -118,6 +122,7 @@ def test_nothing_overflows_and_every_text_can_be_read(page, tmp_path, width, dar
     dressed = page.replace('<html lang="en">', '<html lang="en" data-theme="dark">') if dark else page
     dressed = dressed.replace("root.dataset.theme = localStorage", "void localStorage")  # the page forgets its choice
     seen = measured(tmp_path, dressed, width)
+    assert seen["inner"] == width
     assert seen["wide"] <= 0
     assert seen["parts"] == []
     assert seen["least"] >= 4.5  # WCAG AA
