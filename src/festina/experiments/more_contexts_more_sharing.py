@@ -210,9 +210,11 @@ def figure(result: Result) -> Figure:
         share = here["size"] / number
         dots(at["b"], share, here.tenth, colours)
         at["b"].plot(share, here.foretold, "x", color=INK, ms=5)
-        at["b"].annotate(f"C = {number}", (float(share[0]), float(here.tenth[0])), (7, 3), textcoords="offset points")
+        at["b"].annotate(
+            f"C = {number}", (float(share[-1]), float(here.tenth[-1])), (-14, -16), textcoords="offset points"
+        )
     at["b"].set(xlabel="share of contexts in a set, m/C", ylabel="epochs to a tenth of the loss")
-    at["b"].set(ylim=(0, 1.15 * float(data.tenth.max())), title="All contexts but one are fastest")
+    at["b"].set(ylim=(0, None), title="All contexts but one are fastest")
     values = most.sel(size=sizes).strength
     for of, label in (("target", "s_raw, target"), ("residual", "S_m, residual")):
         dots(at["c"], sizes, values.sel(of=of), colours, hollow=of == "residual")
