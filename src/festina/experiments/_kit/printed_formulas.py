@@ -128,7 +128,7 @@ def residual_share(
 
 
 def sorted_linear_loss(items: int, contexts: int, context_inputs: float) -> float:
-    """The loss that a linear map leaves, summed over samples, if sorted s go with sorted variances [jarvis2025, appendix F].
+    """The loss of the best linear map, summed, if sorted s go with sorted variances [jarvis2025, appendix F].
 
     Erratum: from 4 contexts on an item mode (d = 1/n) has a larger s than context modes (d = 1/C), unless the context
     inputs are large enough.
