@@ -87,14 +87,13 @@ def run(
     thorough: Truth = True,
     seed: Seed = 0,
 ) -> Result:
-    """`common`: units of the shared pathway; `others`: those of all other pathways together.
+    """`common`: units of the shared pathway; `others`: those of all others together, which have all without a shared one.
 
-    Without a shared pathway the others have all of these units. `draws`: how often random units are drawn. `thorough`
-    trains all gatings, and adds predictions by `race`.
+    `draws`: how often random units are drawn; `thorough` trains all gatings, and adds predictions by `race`.
     """
     task, starts = tasks.contextual(ITEMS, CONTEXTS), list(range(seed, seed + seeds))
-    rate, shown = lr * SAMPLES, np.arange(0, epochs + 1, every)
-    every_gating, residual = gatings.candidates(task, draws, seed, thorough), item_contexts.left_by_linear(task)
+    rate, shown, residual = lr * SAMPLES, np.arange(0, epochs + 1, every), item_contexts.left_by_linear(task)
+    every_gating = gatings.candidates(task, draws, seed, thorough)
 
     def setup(net: Net, sd: float = scale) -> Setup:
         return Setup(task, net, inits.SmallRandom(sd), rules.GradientDescent(rate), times=shown * RATE * SAMPLES)
@@ -217,8 +216,7 @@ def _hundredth(losses: DataArray) -> float:
 
 
 def figure(result: Result) -> Figure:
-    data = result.data
-    one, first = data.isel(seed=0), float(data.relu_loss[0, 0])
+    data, one, first = result.data, result.data.isel(seed=0), float(result.data.relu_loss[0, 0])
     sheet, at = panels("ab;cc", height_ratios=[1, 1.1 if data.sizes["candidate"] < 12 else 1.6])
     overlay(at["a"], one.relu_loss / first, along="epoch", colours=GREY)
     for name, colour in SHOWN.items():
