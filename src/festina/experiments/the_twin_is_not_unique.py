@@ -87,7 +87,7 @@ def run(
     thorough: Truth = True,
     seed: Seed = 0,
 ) -> Result:
-    """`common`: units of the shared pathway; `others`: those of all others together, which have all without a shared one.
+    """`common`: units of the shared pathway; `others`: those of all others together (all, without a shared one).
 
     `draws`: how often random units are drawn; `thorough` trains all gatings, and adds predictions by `race`.
     """
