@@ -63,9 +63,8 @@ three contexts, on all items of two, on most items of two, and on some items of 
 first seed.
 """
 ALT = """
-The losses of the ReLU network and of the network for two contexts nearly coincide, while that for one context falls
-behind. Discs lie above the line of equal singular values and circles on it. Units that are active on all contexts at
-first come to be active on some items only, mostly of two contexts.
+The losses of ReLU and of the network for two contexts nearly coincide; that for one context falls behind. Discs lie
+above the line, circles on it. Units active on all contexts at first come to be active on some items, mostly of two.
 """
 CONTEXTS, ITEMS = 3, 8
 NEVER = 1e-100  # times the start of the shared pathway: such pathways learn nothing before the end of training
@@ -211,9 +210,8 @@ def claims(result: Result) -> list[Claim]:
 
 
 def figure(result: Result) -> Figure:
-    data = result.data.isel(seed=0)
+    data, (sheet, at) = result.data.isel(seed=0), panels("ab;cd")
     first = float(data.loss.sel(net="ReLU")[0])
-    sheet, at = panels("ab;cd")
     for letter, head_start in (("a", ""), ("b", ", ahead")):
         overlay(at[letter], data.loss.sel(net="ReLU") / first, along="epoch", colours=RELU)
         curves = {f"two contexts{head_start}": TWO, f"one context{head_start}": ONE, "shared alone": SHARED}

@@ -210,14 +210,17 @@ def figure(result: Result) -> Figure:
         share = here["size"] / number
         dots(at["b"], share, here.tenth, colours)
         at["b"].plot(share, here.foretold, "x", color=INK, ms=5)
-        at["b"].annotate(f"C = {number}", (float(share[0]), float(here.tenth[0])), (7, 3), textcoords="offset points")
+        end = (float(share[-1]), float(here.tenth[-1]))
+        at["b"].annotate(f"C = {number}", end, (0, 9), textcoords="offset points", ha="center")
     at["b"].set(xlabel="share of contexts in a set, m/C", ylabel="epochs to a tenth of the loss")
-    at["b"].set(ylim=(0, 1.15 * float(data.tenth.max())), title="All contexts but one are fastest")
+    at["b"].set(ylim=(0, None), title="All contexts but one are fastest")
     values = most.sel(size=sizes).strength
-    for of, label in (("target", "s_raw, target"), ("residual", "S_m, residual")):
+    for of, label, place in (("target", "s_raw, target", (-12, 2)), ("residual", "S_m, residual", (0, -16))):
         dots(at["c"], sizes, values.sel(of=of), colours, hollow=of == "residual")
-        at["c"].annotate(label, (1, float(values.sel(of=of)[0])), (8, -14), textcoords="offset points")
-    at["c"].set(ylabel="singular value", title="The residual favours half of the contexts", ylim=(0, None))
+        end = (sizes[-1], float(values.sel(of=of)[-1]))
+        at["c"].annotate(label, end, place, textcoords="offset points", ha="right")
+    at["c"].set(ylabel="singular value", title="The residual favours half of the contexts")
+    at["c"].set_ylim(0, 1.12 * float(values.max()))
     dots(at["d"], sizes, most.sel(size=sizes).head_start, colours)
     at["d"].set(yscale="log", ylabel="head start, B₀/a", title="The head start favours large sets")
     for letter in "cd":

@@ -27,7 +27,7 @@ from ..gates.comparing import largest_distance
 from ..tasks.hierarchy import hierarchy_block
 from ..theories.context_race import gate_overlap, head_start, item_mode, residual_strength
 from ..theories.disjoint_pathways import effective_start
-from ._kit import context_sets, item_contexts
+from ._kit import context_sets, item_contexts, printed_formulas
 from ._kit.item_contexts import EPOCHS, RATE
 from ._kit.labelled import labelled, largest, stack, table
 from ._kit.number_lists import comma_separated
@@ -92,12 +92,13 @@ def run(
         mode, overlap = item_mode(sigma, **alike), gate_overlap(count, count - 1)
         numbers = dict(singular_value=mode.residual, variance=mode.variance, overlap=overlap)
         learned = residual_strength(times, **numbers, start=fit["starts"][1])
+        printed = printed_formulas.residual_share(times, float(mode.residual), float(mode.variance), fit["starts"][1])
         pieces[count] = xarray.Dataset(
             {
                 "relu_loss": relu,
                 "fitted_loss": table(fit["loss"], "epoch"),
                 "equal_loss": table(fit["equal"], "epoch"),
-                "printed_strength": table(fit["printed"], "epoch"),
+                "printed_strength": table(printed, "epoch"),
                 "strength": table(learned * overlap * mode.variance / mode.residual, "epoch"),
                 "fitted_start": table(fit["starts"], "kind"),
                 "half_start": table(effective_start(units, spread / units) / 2),
@@ -109,9 +110,17 @@ def run(
     data = stack(pieces, "contexts").assign(
         overlap=table([item_contexts.output_overlap(items, number) for number in numbers], "number"),
         printed_overlap=table([PRINTED_OVERLAPS.get(number, np.nan) for number in numbers], "number"),
-        plateau=table([item_contexts.plateaus(items, number) for number in numbers], "number", "pairing"),
+        plateau=table([_least_losses(items, number) for number in numbers], "number", "pairing"),
     )
     return Result(data.assign_coords(kind=["common", "rest"], number=numbers, pairing=list(PAIRINGS)), setups)
+
+
+def _least_losses(items: int, contexts: int) -> tuple[float, float, float]:
+    """The least loss of a linear map, summed over samples: the true one, and those of sorted pairs."""
+    true = item_contexts.floor(tasks.contextual(items, contexts, "hierarchy")) * items * contexts
+    sizes = (1.0, item_contexts.KAPPA.get(contexts, 1.0))
+    one, as_run = (printed_formulas.sorted_linear_loss(items, contexts, size) for size in sizes)
+    return true, one, as_run
 
 
 def claims(result: Result) -> list[Claim]:

@@ -43,13 +43,13 @@ def broadest_strengths(task: Task, size: int, contexts: int, items: int) -> tupl
 
 
 def epochs_to(losses: DataArray, fraction: float) -> DataArray:
-    """Epochs until losses have fallen to a fraction of their start, averaged over seeds; infinite if they never do."""
+    """Epochs until losses have fallen to a fraction of their start, averaged over seeds; NaN if they never do."""
     import xarray
 
     when = xarray.apply_ufunc(
         lambda curves: times_to(losses.epoch.values, curves, fraction), losses, input_core_dims=[["epoch"]]
     )
-    return when.mean("seed")
+    return when.where(np.isfinite(when)).mean("seed", skipna=False)
 
 
 def pairs_out_of_order(times: np.ndarray, others: np.ndarray) -> int:

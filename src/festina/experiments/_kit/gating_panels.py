@@ -1,4 +1,4 @@
-"""A panel about competing gatings: the epochs at which each reaches shares of the initial loss."""
+"""Panels about competing gatings: epochs to shares of the initial loss, and singular values on the residual."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .item_contexts import EPOCHS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from xarray import Dataset
+    from xarray import DataArray, Dataset
 
 FRACTIONS = {0.5: "|", 0.1: "x", 0.01: "o"}  # of the first loss, with their markers
 
@@ -34,3 +34,12 @@ def draw_times(axes: Axes, data: Dataset, colours: Mapping[str, str]) -> None:
     axes.set(xlabel=EPOCHS, xlim=(0, None), title="Epochs to 50, 10 and 1 % of the initial loss")
     marks = [Line2D([], [], marker=m, color=INK, label=f"{100 * f:g} %", **look) for f, m in FRACTIONS.items()]
     key(axes, kinds=(), marks=marks)
+
+
+def draw_values(axes: Axes, values: Mapping[str, DataArray], colours: Mapping[str, str]) -> None:
+    """Singular values of all pathways of gatings, largest first."""
+    for name, found in values.items():
+        live = np.sort(found.values[found.values > 1e-9])[::-1]
+        axes.plot(np.arange(len(live)) + 1, live, "o", color=colours[name], ms=4)
+    axes.set(xlabel="mode of all pathways, strongest first", ylabel="singular value", ylim=(0, None))
+    axes.set_title("Modes left by the shared pathway")

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float
 
-from ... import Task, inits, nets, race
-from ..._foundation.arrays import AnyArray, Weights
+from ... import Task, nets, race
+from ..._foundation.arrays import AnyArray
 from ...theories.aligned_modes import mode
 from ...theories.disjoint_pathways import effective_start
 from .item_contexts import RATE
@@ -84,14 +84,6 @@ def as_pathways(gating: Gating, common: int, others: int) -> list[dict[str, Any]
     widths = _widths(gates, True, (common, others))[1:]
     pathways = [{"on": gate.astype(float), "sees": sees, "width": n} for gate, n in zip(gates, widths, strict=True)]
     return [{"name": "common", "width": common}, *pathways]
-
-
-def as_edges(weights: Weights, net: nets.Gated) -> inits.Given:
-    """Weights of a common pathway and of others that see the items, edge by edge, in the order of `nets.Gated`."""
-    ends = np.cumsum(net.hidden)[:-1]
-    into, out = np.split(np.asarray(weights[0]), ends), np.split(np.asarray(weights[1]), ends, axis=1)
-    into[1:] = [layer[:, :ITEMS] for layer in into[1:]]
-    return inits.Given([layer for pair in zip(into, out, strict=True) for layer in pair])
 
 
 def least_loss(task: Task, net: nets.GatedUnits) -> float:

@@ -72,8 +72,8 @@ def fit_closed_form(
 ) -> dict[str, np.ndarray]:
     """The closed form of a loss curve, fitted by least squares over two starts; `rate` is the learning rate.
 
-    All common modes have one start, a₀, and all others another, B₀. Returned are these `starts`, the fitted `loss`, the
-    loss with `equal` starts B₀ = a₀, and the strength of the other modes as `printed`, of what there is to learn.
+    All common modes have one start, a₀, and all others another, B₀. Returned are these `starts`, the fitted `loss`, and
+    the loss with `equal` starts B₀ = a₀.
     """
     modes = task.modes()
     live = modes.singular_values > 1e-9
@@ -99,14 +99,10 @@ def fit_closed_form(
         squares = np.sum((total - loss) ** 2, axis=-1)
         k, m = np.unravel_index(np.argmin(squares), squares.shape)
         centre, reach, best = np.array([common[k], other[m]]), reach**0.2, total[k, m]
-    growth = np.exp(np.minimum(2 * to_learn[0] * times, 600.0))
-    # As printed: growth instead of decay, and S/(D B₀) instead of (C − 1)S/(D B₀).
-    printed = 1 / (1 - (1 - to_learn[0] / (rest.variance * centre[1])) * growth)
     return {
         "starts": centre,
         "loss": best,
         "equal": common_loss(centre[:1])[0] + rest_loss(centre[:1])[0],
-        "printed": printed,
     }
 
 
@@ -132,23 +128,6 @@ def output_overlap(items: int, contexts: int) -> float:
     v = np.repeat([1.0, -1.0], items // 2)
     first, second = (cov @ v for cov in moments.cov_yx[1:3])
     return float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
-
-
-def plateaus(items: int, contexts: int) -> tuple[float, ...]:
-    """The final loss of a linear network, summed over samples: its true value, and two from wrong variances.
-
-    These two use the closed form with the eigenvalues of Σˣ in order of size, for context inputs of size 1 and as run.
-    """
-
-    def excess(kappa: float) -> float:
-        task = tasks.contextual(items, contexts, "hierarchy", context_scale=kappa)
-        modes = task.modes()
-        s, d = modes.singular_values[:-1], modes.variances[:-1]
-        wrong = np.linalg.eigvalsh(task.cov_x)[::-1][: len(s)]
-        return 0.5 * items * contexts * np.sum(d * (s / wrong - s / d) ** 2)
-
-    true = floor(tasks.contextual(items, contexts, "hierarchy")) * items * contexts
-    return true, true + excess(1.0), true + excess(KAPPA.get(contexts, 1.0))
 
 
 def closed_form_loss(

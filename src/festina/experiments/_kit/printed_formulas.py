@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import lambertw
 
-from ... import Setup
+from ... import Setup, tasks
 from ..._foundation.arrays import AnyArray
 from ...theories.aligned_modes import mode
 
@@ -114,3 +114,27 @@ def pretraining_time(layer: float, depth: Int[np.ndarray, "*depths"]) -> Float[n
     Erratum: it is an upper bound; the time is D ln(1/b₀) to leading order.
     """
     return depth / layer**2
+
+
+def residual_share(
+    times: Float[AnyArray, " time"], s: float, variance: float, start: float
+) -> Float[AnyArray, " time"]:
+    """What pathways for all contexts but one have learned of a residual mode [jarvis2025, appendices F and G].
+
+    Erratum: it has growth for decay, and S/(D B₀) for (C − 1)S/(D B₀), and tends to 0.
+    """
+    growth = np.exp(np.minimum(2 * s * times, 600.0))
+    return 1 / (1 - (1 - s / (variance * start)) * growth)
+
+
+def sorted_linear_loss(items: int, contexts: int, context_inputs: float) -> float:
+    """The loss of the best linear map, summed, if sorted s go with sorted variances [jarvis2025, appendix F].
+
+    Erratum: from 4 contexts on an item mode (d = 1/n) has a larger s than context modes (d = 1/C), unless the context
+    inputs are large enough.
+    """
+    plain, task = (tasks.contextual(items, contexts, "hierarchy", context_scale=size) for size in (1.0, context_inputs))
+    s, d = task.modes().singular_values[:-1], task.modes().variances[:-1]
+    wrong = np.linalg.eigvalsh(task.cov_x)[::-1][: len(s)]
+    left = plain.y - plain.x @ np.linalg.lstsq(plain.x, plain.y, rcond=None)[0]
+    return 0.5 * (np.sum(left**2) + items * contexts * np.sum(d * (s / wrong - s / d) ** 2))
