@@ -7,6 +7,7 @@ import functools
 import inspect
 import json
 import re
+import string
 from pathlib import Path
 
 import pytest
@@ -90,8 +91,11 @@ def test_its_figure_can_be_read_on_the_page(name, quick):
     assert problems(figure) == []
     letters = {axes.get_label() for axes in figure.axes if len(axes.get_label()) == 1}
     assert letters
-    for letter in letters:
-        assert f"**{letter}**" in report.experiment.caption, f"the caption is silent about panel {letter}"
+    caption = report.experiment.caption
+    told = set("".join(re.findall(r"\*\*([a-z](?:, [a-z])*)\*\*", caption)))
+    for first, last in re.findall(r"\*\*([a-z])\*\* to \*\*([a-z])\*\*", caption):
+        told |= set(string.ascii_lowercase[string.ascii_lowercase.index(first) : string.ascii_lowercase.index(last)])
+    assert letters <= told, f"the caption is silent about {letters - told}"
     assert {claim.panel for claim in report.claims} <= letters | {""}
     assert len(report.experiment.alt) > 40
 
