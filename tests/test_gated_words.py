@@ -83,12 +83,12 @@ BAD = {
     "unknown edge": (
         gated(edge_gates={("x", "y"): 1}),
         "unknown edge in edge_gates 'x → y'",
-        "h → y, x → h",
+        "one of: x → h, h → y",
         "did you mean '",
     ),
     "edge number": (gated(edge_gates={2: 1}), "a gate for edge 2", "edges 0 … 1", "as they are listed"),
     "edge gates": (gated(edge_gates=0.5), "edge_gates = 0.5", "{edge: gate}", "give edge_gates="),
-    "edge as text": (gated(edge_gates={"xh": 1}), "unknown edge in edge_gates 'xh'", "h → y, x → h", "→"),
+    "edge as text": (gated(edge_gates={"xh": 1}), "unknown edge in edge_gates 'xh'", "one of: x → h, h → y", "→"),
     "gate of text": (gated(node_gates={"h": "open"}), "gate of node 'h' is str", "real numbers", "convert"),
     "label of no name": (gated(node_gates={"h": {3: 1}}), "a rule on 3 at node 'h'", "names of labels", "context"),
     "schedule": (
@@ -113,7 +113,7 @@ BAD = {
         "a size",
         "'x': 2",
     ),
-    "unknown input": (gated(inputs={"xx": None}), "unknown input node 'xx'", "h, x, y", "'x'"),
+    "unknown input": (gated(inputs={"xx": None}), "unknown input node 'xx'", "one of: x, h, y", "'x'"),
     "inputs": (gated(inputs=["x"]), r"inputs = \['x'\]", "{node: columns}", "give inputs="),
     "ranks": (gated(ranks=[0]), "1 ranks", "each of the 2 edges", "give ranks="),
     "gate of the wrong length": (

@@ -240,7 +240,7 @@ BAD = {
     "no clusters": (finding(*ROWS, clusters=0), "clusters = 0", "a whole number >= 1 for clusters", "as an int"),
     "half clusters": (finding(*ROWS, clusters=1.5), "clusters = 1.5", "a whole number", "as an int"),
     "method": (
-        finding(*ROWS, method="weigthed"), "unknown method 'weigthed'", "one of: as_printed, weighted",
+        finding(*ROWS, method="weigthed"), "unknown method 'weigthed'", "one of: weighted, as_printed",
         "did you mean 'weighted'",
     ),
     "n_init": (finding(*ROWS, clusters=1, n_init=0), "n_init = 0", "a whole number >= 1", "give n_init"),

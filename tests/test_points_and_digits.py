@@ -148,7 +148,7 @@ def test_a_download_is_kept_where_it_was_asked_for_if_its_sum_agrees(in_director
 
 
 def test_unknown_parts_and_scalings_are_refused():
-    with pytest.raises(fs.UnknownName, match=r"(?s)unknown part 'valid'.*test, train"):
+    with pytest.raises(fs.UnknownName, match=r"(?s)unknown part 'valid'.*train, test"):
         fs.tasks.mnist(2, part="valid")
     for make in (fs.tasks.mnist, fs.tasks.mnist_stand_in):
         with pytest.raises(fs.UnknownName, match=r"(?s)unknown scaling 'norm'.*raw, unit.*did you mean 'normalised'"):

@@ -98,11 +98,13 @@ def _deep_time_to(target: Grid, s: Grid, variance: Grid, start: Grid, clock: Clo
     has_same_sign = target * jnp.sign(start) > 0
     end, w = jnp.where(has_same_sign, jnp.abs(target), size), variance * size
     ratio, largest = end / size, jnp.finfo(end.dtype).max
-    # A ratio that overflows or underflows still has a finite logarithm.
-    is_number = (ratio > 1 / largest) & (ratio < largest)
+    # A ratio near 1 loses digits of ρ − 1; one that overflows or underflows still has a finite logarithm.
+    is_near, is_number = jnp.abs(ratio - 1) < 0.5, (ratio > 1 / largest) & (ratio < largest)
+    rise = jnp.where(is_near, (jnp.where(is_near, end, size) - size) / size, 0.0)
     log_rho = jnp.where(is_number, jnp.log(jnp.where(is_number, ratio, 1.0)), jnp.log(end) - jnp.log(size))
+    log_rho = jnp.where(is_near, jnp.log1p(rise), log_rho)
     pull = s - variance * end
-    delta, is_ahead = _pace(jnp.minimum(ratio, largest) - 1, pull)
+    delta, is_ahead = _pace(jnp.where(is_near, rise, jnp.minimum(ratio, largest) - 1), pull)
     lag = jnp.log1p(_pace(variance * (end - size), pull)[0])
     theta = _two_layer_time_to(log_rho, lag, delta, s)
     time = elapsed_time(theta, s, w, clock, (log_rho, lag)) / (clock.factor * size**clock.m)

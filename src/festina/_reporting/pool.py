@@ -60,6 +60,7 @@ class _Worker:
     def __init__(self, work: Work):
         self._work = json.dumps(dataclasses.asdict(work))
         self._ending = False
+        self._change = threading.Lock()  # of the process, or of whether it is to end
         self._start()
 
     def _start(self) -> None:
@@ -92,6 +93,8 @@ class _Worker:
                 name = waiting.get_nowait()
             except queue.Empty:
                 return
+            if not self._is_ready():
+                return
             self._ask(name)
             for line in self.answers:
                 answer = json.loads(line)
@@ -103,19 +106,26 @@ class _Worker:
                 code = self.process.wait()
                 error = f"the process that ran it ended with code {code}, before its report was written"
                 messages.put(Message(outcome=Outcome(name, error=error)))
-                if not self._ending:
-                    self._close()
-                    self._start()
+
+    def _is_ready(self) -> bool:
+        """Replace a process that has died; false if the worker is to end."""
+        with self._change:
+            if not self._ending and self.process.poll() is not None:
+                self._close()
+                self._start()
+            return not self._ending
 
     def interrupt(self) -> None:
         """What Ctrl-C in a terminal does, which reaches every process."""
-        self._ending = True
+        with self._change:
+            self._ending = True
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGINT)
 
     def end(self, until: float) -> None:
         """Wait for the process to end, and end it if it has not by then."""
-        self._ending = True
+        with self._change:
+            self._ending = True
         with contextlib.suppress(OSError):
             self.requests.close()
         try:
