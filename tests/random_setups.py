@@ -306,19 +306,19 @@ def flow(setup, rtol):
         return np.concatenate(slopes)
 
     times, start = np.asarray(setup.times), np.concatenate([w.ravel() for w in weights])
-    if np.abs(start).max() > HUGE:
-        return _flow_of_changes(weights, cov_yx, cov_x, times, rtol)
-    atol = rtol * 1e-6 * np.abs(start).max()
     sizes = [2 * np.linalg.norm(cov_yx @ np.linalg.pinv(cov_x), 2), *(np.linalg.norm(w, 2) ** 2 for w in weights)]
     fastest = np.linalg.norm(cov_x, 2) * max(sizes)
     method = "LSODA" if fastest * times[-1] > STIFF else "DOP853"
+    if np.abs(start).max() > HUGE:
+        return _flow_of_changes(weights, cov_yx, cov_x, times, rtol, method)
+    atol = rtol * 1e-6 * np.abs(start).max()
     with np.errstate(all="ignore"):  # of steps that are tried and not taken
         solution = solve_ivp(field, (0, times[-1]), start, method=method, t_eval=times, rtol=rtol, atol=atol)
     assert solution.success, solution.message
     return np.stack([product(split(flat)) for flat in solution.y.T])
 
 
-def _flow_of_changes(weights, cov_yx, cov_x, times, rtol):
+def _flow_of_changes(weights, cov_yx, cov_x, times, rtol, method):
     """The same of two layers, in what changes of each, so that no digit is lost where large layers cancel."""
     first, last = weights
     long = np.longdouble
@@ -339,7 +339,7 @@ def _flow_of_changes(weights, cov_yx, cov_x, times, rtol):
     target = np.abs(cov_yx @ np.linalg.pinv(cov_x)).max()
     atol = rtol * 1e-3 * target / max(np.abs(first).max(), np.abs(last).max())
     with np.errstate(all="ignore"):  # of steps that are tried and not taken
-        solution = solve_ivp(field, (0, times[-1]), start, method="DOP853", t_eval=times, rtol=rtol, atol=atol)
+        solution = solve_ivp(field, (0, times[-1]), start, method=method, t_eval=times, rtol=rtol, atol=atol)
     assert solution.success, solution.message
     return np.stack([product(*split(flat)) for flat in solution.y.T])
 
