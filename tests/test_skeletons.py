@@ -20,7 +20,8 @@ from festina import experiments
 from festina.nets.gated import gates
 from test_docs import ROOT, blocks, execute
 
-CONTRIBUTING, EXTEND, OBSERVABLES = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "extend.md", ROOT / "docs/observables.md"
+CONTRIBUTING, OBSERVABLES = ROOT / "CONTRIBUTING.md", ROOT / "docs/observables.md"
+EXTEND = ROOT / "docs/how-to/adding-parts.md"
 
 
 @dataclasses.dataclass(frozen=True)
