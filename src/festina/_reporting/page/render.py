@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
     @property
     def address(self) -> str:
-        return f"{self.page}#{self.anchor}"
+        return self.page or f"#{self.anchor}"
 
     @property
     def theme(self) -> str:
