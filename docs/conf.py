@@ -13,6 +13,7 @@ author = "The festina authors"
 copyright = author
 release = version = festina.__version__
 language = "en"
+smartquotes = False  # texts of the API hold code
 
 extensions = ["myst_parser", "sphinx.ext.mathjax", "sphinx_copybutton", "festina_site"]
 exclude_patterns = ["_build", "figures"]

@@ -118,12 +118,20 @@ def _member(name: str, member: Any) -> list[str]:
     bare = member.__func__ if isinstance(member, staticmethod | classmethod) else member
     is_property = isinstance(bare, property) or type(bare).__name__ == "cached_property"
     getter = (bare.fget if isinstance(bare, property) else bare.func) if is_property else bare
-    words = inspect.getdoc(getter) if is_property or inspect.isfunction(bare) else ""
+    # Words that are inherited stand at the contract.
+    words = inspect.cleandoc(getter.__doc__ or "") if is_property or inspect.isfunction(bare) else ""
     if not words:
         return []
     if is_property:
         typed = _annotation(inspect.signature(getter).return_annotation, "")
-        return [f":::::{{py:property}} {name}", *([f":type: {typed}"] if typed else []), "", *to_myst(words), ":::::", ""]
+        return [
+            f":::::{{py:property}} {name}",
+            *([f":type: {typed}"] if typed else []),
+            "",
+            *to_myst(words),
+            ":::::",
+            "",
+        ]
     options = [f":{kind.__name__}:" for kind in (staticmethod, classmethod) if isinstance(member, kind)]
     return [f":::::{{py:method}} {name}{signature(bare)}", *options, "", *to_myst(words), ":::::", ""]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from docutils import nodes
 from sphinx import addnodes
@@ -11,17 +12,17 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from festina._reporting.references import entries, formatted, link
+
 log = logging.getLogger(__name__)
 PAGE = "bibliography"
-# A key stands behind a bracket, or behind a semicolon inside of brackets; one without a year is a key if it is known.
+# What stands alone or before a comma behind a bracket; a word without a year is a key if it is known.
 CITED = re.compile(r"(?<=\[)([a-z]+(?:_[a-z]+)*(?:\d{4}[a-z]?)?)(?=[,\]])")
 LITERAL = (nodes.literal, nodes.literal_block, nodes.reference, addnodes.pending_xref, nodes.math, nodes.math_block)
 
 
 def is_citation(key: str) -> bool:
     """Whether a word in brackets is meant as a key."""
-    from festina._reporting.references import entries
-
     return key in entries() or re.search(r"\d{4}", key) is not None
 
 
@@ -34,9 +35,7 @@ class Citations(SphinxTransform):
 
     default_priority = 760
 
-    def apply(self, **options) -> None:
-        from festina._reporting.references import entries
-
+    def apply(self, **options: object) -> None:
         for node in list(self.document.findall(nodes.Text)):
             if any(isinstance(parent, LITERAL) for parent in _parents(node)):
                 continue
@@ -65,13 +64,11 @@ class Bibliography(SphinxDirective):
     """All publications of references.bib, by key, each with a link to where it is published."""
 
     def run(self) -> list[nodes.Node]:
-        from festina._reporting.references import entries, formatted, link
-
         found = nodes.definition_list(classes=["bibliography"])
         labels = self.env.domains["std"]
         for key in sorted(entries()):
             item = nodes.definition_list_item(ids=[anchor(key)])
-            labels.labels[anchor(key)] = labels.anonlabels[anchor(key)] = (*(self.env.docname, anchor(key)), key)[:3]
+            labels.labels[anchor(key)] = (self.env.docname, anchor(key), key)
             labels.anonlabels[anchor(key)] = (self.env.docname, anchor(key))
             words = nodes.paragraph("", "", nodes.Text(formatted(key)))
             if address := link(key):
@@ -84,16 +81,15 @@ class Bibliography(SphinxDirective):
 
 def linked_keys(html: str, address: str) -> str:
     """HTML with its citations linked; `address` is that of the bibliography."""
-    from festina._reporting.references import entries
 
-    def link(found: re.Match[str]) -> str:
+    def linked(found: re.Match[str]) -> str:
         key = found[1]
         return f'<a href="{address}#{anchor(key)}">{key}</a>' if key in entries() else key
 
-    return CITED.sub(link, html)
+    return CITED.sub(linked, html)
 
 
-def _parents(node: nodes.Node):
+def _parents(node: nodes.Node) -> Iterator[nodes.Node]:
     while node.parent is not None:
         node = node.parent
         yield node

@@ -17,6 +17,9 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from festina._figures.style import picture_bytes, styled
+from festina._reporting.page.pictures import framed, inline
+
 from .html import raw
 
 DOCS = Path(__file__).parents[2]
@@ -31,8 +34,6 @@ class Drawn(SphinxDirective):
     option_spec = {"alt": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
-        from festina._reporting.page.pictures import framed, inline
-
         name, alt = self.arguments[0], " ".join(self.options.get("alt", "").split())
         source = DOCS / "figures" / "essays.py"
         self.env.note_dependency(str(source))
@@ -60,8 +61,6 @@ def figures(source: Path) -> ModuleType:
 
 def drawing(function: FunctionType) -> str:
     """The figure that a function returns, as SVG; drawn once for the same source."""
-    from festina._figures.style import picture_bytes, styled
-
     kept = KEPT / f"{function.__name__}-{fingerprint(function)}.svg"
     if not kept.is_file():
         with styled():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import shutil
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,17 @@ from typing import Any
 from docutils import nodes
 from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+from festina import experiments
+from festina._reporting.experiment import Experiment, in_story_order
+from festina._reporting.page import sections
+from festina._reporting.page.pictures import thumbnail
+from festina._reporting.page.render import Entry, by_theme, card, legend, table_of_not_reproduced
+from festina._reporting.page.words import paragraphs
+from festina._reporting.report_files import read_report
 
 from .citations import PAGE as BIBLIOGRAPHY
 from .citations import linked_keys
@@ -34,24 +44,17 @@ def title_of(name: str) -> str:
 
 @functools.cache
 def in_order() -> list[str]:
-    from festina import experiments
-    from festina._reporting.experiment import in_story_order
-
     return in_story_order(experiments.__all__)
 
 
 @functools.cache
 def read(folder: Path) -> dict[str, Any] | None:
     """The report in a folder; None if there is none."""
-    from festina._reporting.report_files import read_report
-
     return read_report(folder / "report.json") if (folder / "report.json").is_file() else None
 
 
 def page(name: str) -> str:
     """The source of an experiment's page."""
-    from festina._reporting.experiment import Experiment
-
     part = "```{{experiment}} {name}\n:part: {part}\n```\n"
     parts = {part_: part.format(name=name, part=part_) for part_ in Part.parts}
     return f"""# {words(Experiment.named(name).finding)}
@@ -103,10 +106,6 @@ class Part(SphinxDirective):
     option_spec = {"part": lambda value: directives.choice(value, Part.parts)}
 
     def run(self) -> list[nodes.Node]:
-        from festina._reporting.page import sections
-        from festina._reporting.page.pictures import inline  # noqa: F401
-        from festina._reporting.page.words import paragraphs
-
         name, part = self.arguments[0], self.options["part"]
         if name not in in_order():
             raise self.error(f"{name!r} is no experiment")
@@ -126,7 +125,8 @@ class Part(SphinxDirective):
         elif part == "references":
             html = sections.reference_list(report["reference"])
         else:
-            pictures = {", ".join(labels): (folder / file).read_text("utf-8") for file, labels in report.get("networks", {}).items()}
+            networks = report.get("networks", {}).items()
+            pictures = {", ".join(labels): (folder / file).read_text("utf-8") for file, labels in networks}
             html = sections.more(report, pictures, anchor)
         return [of_report(linked_keys(html, f"../{BIBLIOGRAPHY}.html"))]
 
@@ -135,14 +135,13 @@ class Gallery(SphinxDirective):
     """All experiments by theme, each with a small picture of its figure, and the links of the side bar."""
 
     def run(self) -> list[nodes.Node]:
-        from festina._reporting.page.pictures import thumbnail
-        from festina._reporting.page.render import by_theme, card
-
-        entries = list(_entries(self.env.app))
+        entries = list(_entries(self.env))
         lines = [f"{title_of(name)} <gallery/{name}>" for name in in_order()]
         found = self.parse_text_to_nodes("\n".join([":::{toctree}", ":hidden:", "", *lines, ":::"]))
         for theme, members in by_theme(entries).items():
-            cards = "".join(card(entry, thumbnail(_folder(self.env.app, entry.name) / "figure.png")) for entry in members)
+            cards = "".join(
+                card(entry, thumbnail(_folder(self.env.app, entry.name) / "figure.png")) for entry in members
+            )
             section = nodes.section("", nodes.title("", theme), ids=[nodes.make_id(theme)], names=[theme.lower()])
             self.state.document.note_implicit_target(section)
             section += of_report(f'<nav aria-label="{escape(theme)}"><ol>{cards}</ol></nav>')
@@ -154,26 +153,21 @@ class NotReproduced(SphinxDirective):
     """Printed claims that do not reproduce, of all experiments."""
 
     def run(self) -> list[nodes.Node]:
-        from festina._reporting.page.render import table_of_not_reproduced
-
-        return [of_report(linked_keys(table_of_not_reproduced(_entries(self.env.app)), f"{BIBLIOGRAPHY}.html"))]
+        return [of_report(linked_keys(table_of_not_reproduced(_entries(self.env)), f"{BIBLIOGRAPHY}.html"))]
 
 
 class Marks(SphinxDirective):
     """What the marks of outcomes mean."""
 
     def run(self) -> list[nodes.Node]:
-        from festina._reporting.page.render import legend
-
         return [of_report(legend())]
 
 
-def _entries(app: Sphinx):
-    from festina._reporting.experiment import Experiment
-    from festina._reporting.page.render import Entry
-
+def _entries(env: BuildEnvironment) -> Iterator[Entry]:
     for name in in_order():
-        report = read(_folder(app, name))
+        path = _folder(env.app, name)
+        report = read(path)
+        env.note_dependency(str(path / "report.json"))
         if report is None:
             experiment = Experiment.named(name)
             report = {"finding": experiment.finding, "theme": experiment.theme, "claims": [], "outcome": "as expected"}

@@ -11,6 +11,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxRole
 
+from festina import experiments
+
 from .public import target_of
 
 ROOT = Path(__file__).parents[3]
@@ -20,8 +22,6 @@ class ExperimentRole(SphinxRole):
     """A link to the page of an experiment in the gallery."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
-        from festina import experiments
-
         if self.text not in experiments.__all__:
             return _unknown(self, "experiment")
         label = nodes.literal(self.rawtext, self.text, classes=["experiment"])
