@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import signal
@@ -69,6 +70,7 @@ KINDS = {
 }
 # Files that take longest begin first, so that no worker waits for the last of them.
 LONGEST = ("test_certificates", "test_skeletons", "test_gated", "test_bad_input", "test_riccati", "test_race")
+LAST = {"test_site"}  # its gallery shows the reports of all experiments
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups when its own hook runs
@@ -79,12 +81,30 @@ def pytest_collection_modifyitems(config, items):
         item.add_marker(getattr(pytest.mark, kind))
         item.add_marker(pytest.mark.xdist_group(_group(item, file)))
     rank = {file: number for number, file in enumerate(LONGEST)}
-    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)) + (item.path.stem in LAST))
     if not config.getoption("--slow"):
         wait = pytest.mark.skip(reason="full-size reproduction; run with --slow")
         for item in items:
             if "slow" in item.keywords:
                 item.add_marker(wait)
+
+
+@pytest.fixture(scope="session")
+def quick(tmp_path_factory, worker_id):
+    """Quick reports by name with their folders, each run once for all tests and workers of a session."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "quick"
+
+    @functools.cache
+    def get(name):
+        import festina as fs
+        from festina._reporting.single import run_or_keep
+
+        outcome = run_or_keep(name, quick=True, seed=0, out=shared, tell=print)
+        assert not outcome.error, outcome.error
+        return fs.Report.load(shared / name), shared / name
+
+    return get
 
 
 @pytest.fixture

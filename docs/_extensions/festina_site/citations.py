@@ -1,4 +1,4 @@
-"""Citations: the key in [saxe2014, eq. 12] is a link to the bibliography, which {bibliography} makes of references.bib."""
+"""Citations: the key in [saxe2014, eq. 12] is a link to the page whose {bibliography} lists references.bib."""
 
 from __future__ import annotations
 

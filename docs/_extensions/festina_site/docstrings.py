@@ -8,8 +8,13 @@ import textwrap
 from collections.abc import Iterator
 
 # A code span; strong or emphasised words; or a sign that MyST would take for markup.
-INLINE = re.compile(r"(?P<code>`+[^`]+`+)|(?P<strong>\*\*\S(?:[^*]*\S)?\*\*)|(?P<em>(?<![\w*(])\*\w(?:[^*]*\w)?\*(?!\w))|"
-                    r"(?P<sign>[*$<\\{])", re.DOTALL)  # fmt: skip
+INLINE = re.compile(
+    r"(?P<code>`+[^`]+`+)"
+    r"|(?P<strong>\*\*\S(?:[^*]*\S)?\*\*)"
+    r"|(?P<em>(?<![\w*(])\*\w(?:[^*]*\w)?\*(?!\w))"
+    r"|(?P<sign>[*$<\\{])",
+    re.DOTALL,
+)
 SECTION = re.compile(r"(Args|Returns|Raises|Attributes|Examples?|Symbols|Convention):")
 TITLES = {"Args": "Arguments", "Examples": "Example"}
 
