@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 # --- why-stages.md ------------------------------------------------------------------------------------------------
 
 
-@styled()
 def stages_of_four_items() -> Figure:
     """The modes of four items, and how a network learns them one after another."""
     task = fs.tasks.hierarchy(levels=2)
@@ -68,7 +67,6 @@ def stages_of_four_items() -> Figure:
     return figure
 
 
-@styled()
 def one_mode_at_every_depth() -> Figure:
     """Speed and time course of one mode in chains of different depth."""
     from festina.theories.aligned_modes import mode, time_to
@@ -96,7 +94,6 @@ def one_mode_at_every_depth() -> Figure:
     return figure
 
 
-@styled()
 def smaller_starts_wait_longer() -> Figure:
     """Loss and half-times of the modes from smaller and smaller initial strengths."""
     from festina.theories.aligned_modes import time_to
@@ -123,7 +120,6 @@ def smaller_starts_wait_longer() -> Figure:
     return figure
 
 
-@styled()
 def tree_parts_from_broad_to_fine() -> Figure:
     """Hidden representations of eight items while a network learns their tree, and their distances."""
     task = fs.tasks.tree(branching=(2, 2, 2), flip=0.1)
@@ -160,7 +156,6 @@ def tree_parts_from_broad_to_fine() -> Figure:
 # --- lazy-rich-delayed.md -----------------------------------------------------------------------------------------
 
 
-@styled()
 def scale_makes_lazy_or_rich() -> Figure:
     """Loss, tangent kernel and representations after learning from small and large random weights."""
     task = fs.tasks.hierarchy(levels=3)
@@ -195,7 +190,6 @@ def scale_makes_lazy_or_rich() -> Figure:
     return figure
 
 
-@styled()
 def imbalance_straightens_a_sigmoid() -> Figure:
     """One mode of two layers from balanced to unbalanced weights."""
     task, net = fs.tasks.from_moments([[1.0]], [[1.0]]), fs.nets.DeepLinear(hidden=1)
@@ -218,7 +212,6 @@ def imbalance_straightens_a_sigmoid() -> Figure:
     return figure
 
 
-@styled()
 def shape_decides_which_balance_is_lazy() -> Figure:
     """Final kernel distance of three shapes of networks against the balance."""
     from festina.theories.balanced_riccati import family
@@ -241,7 +234,6 @@ def shape_decides_which_balance_is_lazy() -> Figure:
     return figure
 
 
-@styled()
 def delayed_learning_is_lazy_then_rich() -> Figure:
     """Loss and tangent kernel of one network for the two signs of the balance and for none."""
     target = np.zeros((6, 3))
@@ -276,7 +268,6 @@ def delayed_learning_is_lazy_then_rich() -> Figure:
 # --- which-pathway-wins.md ----------------------------------------------------------------------------------------
 
 
-@styled()
 def the_stronger_correlation_wins() -> Figure:
     """Two pathways that see the same thing loud and dim, and what the dim one is left with."""
     from matplotlib.lines import Line2D
@@ -314,7 +305,6 @@ def the_stronger_correlation_wins() -> Figure:
     return figure
 
 
-@styled()
 def shared_edges_learn_faster() -> Figure:
     """A pathway that several domains share against private ones."""
     from festina._formulas import race_clock
@@ -348,13 +338,11 @@ def shared_edges_learn_faster() -> Figure:
     return figure
 
 
-@styled()
 def a_network_for_contexts() -> Figure:
     """A gated network with a common pathway and one for each pair of three contexts."""
     return fs.nets.Gated.contexts(subsets=2, contexts=3, items=8).draw(fs.tasks.contextual(items=8, contexts=3))
 
 
-@styled()
 def contexts_race_before_it_shows() -> Figure:
     """Loss of gated networks with pathways for one, two and three of four contexts, and why they differ."""
     from festina.theories.context_race import item_mode
@@ -383,11 +371,273 @@ def contexts_race_before_it_shows() -> Figure:
     return figure
 
 
+# --- relu-as-gated.md ---------------------------------------------------------------------------------------------
+
+
+def gates_of_relu_units() -> Figure:
+    """On which samples the units of a ReLU network are active at three times of learning."""
+    task, times = fs.tasks.contextual(items=8, contexts=3), np.array([0.0, 9.6, 24.0, 192.0])
+    setup = fs.Setup(
+        task, fs.nets.MLP(700), fs.inits.SmallRandom(0.005 / 700), fs.rules.GradientDescent(0.24), times=times
+    )
+    run = fs.gates.record(setup)
+    on, sizes, losses = fs.gates.patterns(run)[0], run["unit_size"][0], run["loss"][0] / run["loss"][0, 0]
+    figure, axes = panels("abc", row=3.4)
+    for letter, k in zip("abc", (1, 2, 3), strict=True):
+        large = np.argsort(-sizes[k])[:150]  # the units with most weight
+        rows = on[k][large]
+        order = np.lexsort(rows.T[::-1])[::-1]
+        axes[letter].imshow(rows[order], cmap="Greys", vmin=0, vmax=1.4, aspect="auto", interpolation="nearest")
+        for line in (7.5, 15.5):
+            axes[letter].axvline(line, color=COLOURS[1], lw=1.5)
+        axes[letter].set_xticks((3.5, 11.5, 19.5), ["context 1", "context 2", "context 3"])
+        axes[letter].set_yticks([])
+        axes[letter].tick_params(length=0)
+        axes[letter].set(xlabel="8 items in each", title=f"time {times[k]:g} τ, loss {100 * losses[k]:.2g} %")
+    axes["a"].set_ylabel("the 150 units with most weight")
+    return figure
+
+
+def the_twin_has_the_loss_not_the_geometry() -> Figure:
+    """Loss, gates and hidden geometry of a ReLU network beside gated linear networks."""
+    task = fs.tasks.contextual(items=8, contexts=3)
+    setup = fs.Setup(
+        task, fs.nets.MLP(700), fs.inits.SmallRandom(0.005 / 700), fs.rules.GradientDescent(0.24),
+        times=np.linspace(0, 240, 101),
+    )
+    relu = fs.gates.record(setup, seeds=2, observe="similarity")
+    read = fs.gates.purity(relu).isel(seed=0, layer=0)
+    colours = {"ReLU": INK, "pairs of contexts": COLOURS[1], "one context": COLOURS[2]}
+    figure, axes = panels("abc")
+    axes["a"].semilogy(setup.times, relu["loss"][0] / relu["loss"][0, 0], color=INK, lw=THIN + 1)
+    for name, size in (("pairs of contexts", 2), ("one context", 1)):
+        net = fs.nets.Gated.contexts(subsets=size, contexts=3, items=8, width=100)
+        weights = [1.0 if "common" in edge else 2.0 for edge in map(str, net.edges)]  # a head start, as in the source
+        init = fs.inits.SmallRandom([0.005 / 700 * weight for weight in weights])
+        twin = fs.simulate(setup.replace(net=net, init=init), observe=["loss", "similarity"])
+        axes["a"].semilogy(setup.times, twin["loss"][0] / twin["loss"][0, 0], color=colours[name], lw=THIN + 0.7)
+        alike = fs.gates.geometry(twin["similarity"][0, 4:], relu["similarity"][0, 4:], similarity=True)
+        axes["c"].plot(setup.times[4:], alike, color=colours[name], lw=THIN + 0.7)
+    alike = fs.gates.geometry(relu["similarity"][1, 4:], relu["similarity"][0, 4:], similarity=True)
+    axes["c"].plot(setup.times[4:], alike, color=INK, lw=THIN + 1)
+    whole = read.on_for.sel(values_on=[1, 2]).sum("values_on")
+    shares = {"all samples": read.all_on, "whole contexts": whole, "some items only": read.split}
+    for (name, share), look in zip(shares.items(), ("-", "--", ":"), strict=True):
+        axes["b"].plot(setup.times, share, look, color=COLOURS[0], lw=THIN + 0.7, label=name)
+    axes["b"].legend(title="units active on", alignment="left", loc="center right", bbox_to_anchor=(1.0, 0.5))
+    axes["a"].set(xlabel=TIME, ylabel="loss / first loss", ylim=(1e-4, 1.5), title="loss")
+    axes["b"].set(xlabel=TIME, ylabel="share of the weight", title="gates of the ReLU units")
+    axes["c"].set(xlabel=TIME, ylabel="correlation of distances", ylim=(0.5, 1.01), title="geometry, against ReLU")
+    named = {"ReLU (c: another seed)": INK, "twin, pairs of contexts": COLOURS[1], "twin, one context": COLOURS[2]}
+    key(figure, named, kinds=())
+    return figure
+
+
+def relu_follows_the_faster_gating() -> Figure:
+    """Steps to learn exclusive or with a margin: two gatings by formula, and a ReLU network."""
+    from festina.theories.disjoint_pathways import effective_start, time_to_loss
+
+    lr, scale, fraction = 0.4, math.sqrt(4e-8 / 128), 0.4
+    figure, axes = panels("ab", width_ratios=[1, 1.6])
+    fine = np.linspace(0.3, 2, 60)
+    start = {n: effective_start(width=n, scale=scale) for n in (32, 64)}
+    rates = dict(fraction=fraction, lr=lr)
+    linear = [time_to_loss(m / 2, target=1 / m, start=start[64], **rates) / lr for m in fine]
+    wide = np.linspace(0, 2, 60)
+    size = np.sqrt(2 + wide**2)
+    points = [time_to_loss(r / 4, target=1 / r, start=start[32], **rates) / lr for r in size]
+    margins = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.6, 2.0)
+    for margin in margins:
+        setup = fs.Setup(
+            fs.tasks.xor(margin), fs.nets.MLP(128), fs.inits.SmallRandom(scale), fs.rules.GradientDescent(lr),
+            times=np.arange(0, 120) * lr,
+        )
+        run = fs.simulate(setup, seeds=4, observe="loss")
+        steps = fs.gates.learning_times(run, fractions=fraction).time_to.values.ravel()[0] / lr
+        axes["b"].plot(margin, steps, "o", color=INK, ms=6, zorder=4)
+    axes["b"].plot(fine, linear, color=COLOURS[1], lw=THIN + 0.7)
+    axes["b"].plot(wide, points, color=COLOURS[2], lw=THIN + 0.7)
+    axes["b"].set(xlabel="margin Δ", ylabel="steps to 40 % of the loss", ylim=(0, 150), title="the ReLU network and two gatings")
+    border(axes["b"], math.sqrt(2 / 3))
+    axes["b"].set_xticks([0, 0.5, math.sqrt(2 / 3), 1, 1.5, 2], ["0", "0.5", "√(2/3)  ", "  1", "1.5", "2"])
+    for (x, y), sign in zip(((-1, -1), (1, -1), (-1, 1), (1, 1)), (-1, 1, 1, -1), strict=True):
+        axes["a"].plot(x, y, "s" if sign > 0 else "o", color=COLOURS[0], ms=9, mfc=COLOURS[0] if sign > 0 else "white")
+        axes["a"].annotate("+Δ" if sign > 0 else "−Δ", (x, y), (9, 9), textcoords="offset points", size=LEGEND_SIZE)
+    axes["a"].set(xlabel="x₁", ylabel="x₂", xlim=(-1.7, 1.9), ylim=(-1.7, 1.9), title="third input ±Δ", xticks=(-1, 1), yticks=(-1, 1))
+    marks = [mark("ReLU, mean of four seeds", "o", ms=6), mark("target 1", "s", colour=COLOURS[0]), mark("target −1", "o", colour=COLOURS[0], mfc="white")]
+    key(figure, {"one pathway per answer": COLOURS[1], "one pathway per point": COLOURS[2]}, kinds=(), marks=marks)
+    return figure
+
+
+# --- two-points.md ------------------------------------------------------------------------------------------------
+
+
+def two_points_without_a_fit() -> Figure:
+    """H, P and w of a linear network on two opposite points, from small and from large weights."""
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=3)
+    half /= np.linalg.norm(half)
+    task = fs.tasks.from_arrays(np.stack([-half, half]), np.array([[-1.0], [1.0]]))
+    names = {"distance": "H", "output_distance": "P", "output_alignment": "w"}
+    figure, axes = panels("ab")
+    colours = dict(zip(names, COLOURS, strict=False))
+    for letter, gain, until in (("a", 0.02, 8.0), ("b", 1.0, 2.5)):
+        times = np.linspace(0, until, 126)
+        setup = fs.Setup(task, fs.nets.DeepLinear(hidden=8), fs.inits.SmallRandom(gain), fs.rules.GradientDescent(0.01), times=times)
+        run, known = fs.simulate(setup, observe=list(names)), fs.solve(setup, "TwoPoint", observe=list(names))
+        for name, colour in colours.items():
+            trained(axes[letter], run.times, run[name].reshape(1, -1), colour=colour)
+            predicted(axes[letter], run.times, known[name].ravel(), colour=colour)
+        axes[letter].set(xlabel=TIME, ylabel="squared distance", title=f"weights of σ = {gain:g}")
+    key(figure, {"H, hidden layer": colours["distance"], "P, output": colours["output_distance"], "w, alignment": colours["output_alignment"]}, kinds=("training", "closed form"))
+    return figure
+
+
+def where_two_points_end() -> Figure:
+    """The final hidden distance against the invariant of the start."""
+    from festina.theories.two_point import final_distance
+
+    figure, axes = panels("ab")
+    task = fs.tasks.from_arrays(np.array([[-0.5], [0.5]]), np.array([[-0.5], [0.5]]))  # X = Y = 1
+    line = np.linspace(-4, 4, 200)
+    axes["a"].plot(line, line / 2 + np.sqrt(line**2 / 4 + 1), color=INK, ls=DASHES, lw=THIN)
+    axes["a"].plot(line, np.maximum(line, 0), ":", color=GREY, lw=THIN)
+    rng, layers = np.random.default_rng(1), []
+    for _ in range(14):
+        r, v = rng.uniform(0.1, 2), rng.uniform(-1.9, 1.9)
+        layers.append((r, v))
+    for r, v in layers:
+        weights = [np.array([[r], [0.0]]), np.array([[v, 0.0]])]
+        setup = fs.Setup(task, fs.nets.DeepLinear(hidden=2), fs.inits.Given(weights), times=[0.0, 200.0])
+        end = fs.simulate(setup, observe="distance")["distance"].ravel()[-1]
+        axes["a"].plot(r**2 - v**2, end, "o", color=COLOURS[0], ms=6)
+    axes["a"].set(xlabel="A = H₀ − κ X P₀/H₀", ylabel="final squared distance H", title="X = Y = κ = 1")
+    gains, draws = np.geomspace(0.03, 10, 40), np.random.default_rng(2).normal(size=(2, 4000))
+    for target, colour in ((1.0, COLOURS[1]), (0.25, COLOURS[2])):
+        ends = []
+        for gain in gains:
+            u, v = gain * draws
+            h, p, w = u**2, (u * v) ** 2, (u * v) ** 2 - u * v * math.sqrt(target)
+            ends.append(final_distance(distance0=h, output0=p, alignment0=w, input_gap=1.0, target_gap=target, tau_h=1.0, tau_y=1.0))
+        low, middle, high = np.quantile(ends, (0.1, 0.5, 0.9), axis=1)
+        axes["b"].fill_between(gains, low, high, color=colour, alpha=0.25, lw=0)
+        axes["b"].loglog(gains, middle, color=colour, lw=THIN + 0.7)
+    axes["b"].set(xlabel="size of the initial weights", ylabel="final squared distance H", title="one hidden unit, 4000 draws")
+    marks = [mark("training", "o", colour=COLOURS[0], ms=6)]
+    key(figure, {"|Δy*| = 1": COLOURS[1], "|Δy*| = ½": COLOURS[2]}, kinds=(), marks=marks)
+    return figure
+
+
+def a_fit_that_holds_and_one_that_does_not() -> Figure:
+    """The two fitted rates in a shallow network from small weights and in one from large weights."""
+    task, names = fs.tasks.two_point(), ["distance", "output_distance", "output_alignment"]
+    runs = (
+        ("a", "leaky_relu", 0.35, (100, 100), 0.02, 40.0),
+        ("b", "leaky_relu", 1.0, (100, 100), 0.02, 12.0),
+        ("c", "tanh", 0.85, (50,) * 20, 0.00125, 7.5),
+    )
+    figure, axes = panels("abc")
+    for letter, activation, gain, hidden, lr, until in runs:
+        setup = fs.Setup(
+            task, fs.nets.MLP(hidden, activation, bias=True), fs.inits.Xavier(gain), fs.rules.GradientDescent(lr),
+            times=np.linspace(0, until, 151),
+        )
+        run = fs.simulate(setup, observe=[*names, "mean_gap", "loss"])
+        layer = len(hidden) // 2
+        fitted = fs.fit("TwoPoint", run, layer=layer)
+        for k, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):
+            trained(axes[letter], run.times, run[name].reshape(1, len(run.times), -1)[..., layer if k == 0 else 0], colour=colour)
+            predicted(axes[letter], run.times, fitted.predicted[k], colour=colour)
+        verdict = "applies" if fitted.applies else "does not apply"
+        what = "two hidden layers" if len(hidden) == 2 else "tanh, 20 layers"
+        axes[letter].set(xlabel=TIME, ylabel="squared distance", title=f"{what}, gain {gain:g}\nverdict: {verdict}")
+    key(figure, dict(zip(("H, hidden layer", "P, output", "w, alignment"), COLOURS, strict=False)), kinds=("training", "fitted, two rates"))
+    return figure
+
+
+# --- what-holds.md ------------------------------------------------------------------------------------------------
+
+
+def printed_curves_and_training() -> Figure:
+    """Three printed formulas, their corrections, and networks under training."""
+    from festina.experiments._kit import printed_formulas
+    from festina.theories.aligned_modes import mode
+
+    as_printed, correct = COLOURS[1], COLOURS[0]
+    figure, axes = panels("abc")
+    times, start = np.linspace(0, 6, 121), 0.3
+    task = fs.tasks.from_moments([[2.0]], [[0.5]])
+    chain = fs.Setup(task, fs.nets.DeepLinear(hidden=(1, 1)), fs.inits.Aligned(start), times=times / 3)
+    trained(axes["a"], times, fs.simulate(chain, observe="modes")["modes"][..., 0] / 4, colour=correct)
+    known = mode(times / 3, singular_value=2.0, variance=0.5, start=start, depth=3)
+    predicted(axes["a"], times, known / 4, colour=correct)
+    axes["a"].plot(times, printed_formulas.very_deep_mode(times, 2.0, 0.5, start) / 4, color=as_printed, lw=THIN + 0.5)
+    axes["a"].set(xlabel="time (τ/D)", ylabel="strength / target", title="three layers, one mode")
+
+    target = np.zeros((6, 3))
+    np.fill_diagonal(target, [2.0, 1.5, 1.0])
+    task = fs.tasks.from_moments(target, np.eye(3), target @ target.T)
+    balanced = fs.Setup(task, fs.nets.DeepLinear(hidden=3), fs.inits.Balanced(5.0, 0.2), times=np.linspace(0, 4, 81))
+    run, exact = fs.simulate(balanced, observe="loss"), fs.solve(balanced, "BalancedRiccati", observe="loss")
+    trained(axes["b"], balanced.times, run["loss"], colour=correct)
+    predicted(axes["b"], balanced.times, exact["loss"], colour=correct)
+    wrong = printed_formulas.balanced_map(balanced, balanced.times, 5.0, mended=False)
+    axes["b"].plot(balanced.times, 0.5 * np.sum((wrong - target) ** 2, axis=(1, 2)), color=as_printed, lw=THIN + 0.5)
+    axes["b"].set(xlabel=TIME, ylabel="loss", ylim=(0, 5), title="3-3-6 network, λ = 5")
+
+    net = fs.nets.Gated.pathways([{"on": {"item": [k]}, "width": 8} for k in range(4)])
+    gated = fs.Setup(fs.tasks.xor(margin=0.0), net, fs.inits.Decoupled(0.03), times=np.linspace(0, 30, 121))
+    trained(axes["c"], gated.times, fs.simulate(gated, observe="loss")["loss"], colour=correct)
+    right, wrong = (printed_formulas.four_pathways_loss(gated.times, 2**0.5 / 4, d, 0.03**2) for d in (1 / 2, 1 / 8))
+    predicted(axes["c"], gated.times, right, colour=correct)
+    axes["c"].plot(gated.times, wrong, color=as_printed, lw=THIN + 0.5)
+    border(axes["c"], 0.0, across=True)
+    axes["c"].set(xlabel=TIME, ylabel="loss", title="exclusive or, four pathways")
+    key(figure, {"as printed": as_printed}, kinds=("training", "corrected"))
+    return figure
+
+
+def the_fastest_gates_depend_on_when_you_look() -> Figure:
+    """Losses of two gatings and a ReLU network, and the gates that units can make."""
+    task = fs.tasks.contextual(items=8, contexts=3)
+    setup = fs.Setup(
+        task, fs.nets.MLP(700), fs.inits.SmallRandom(0.005 / 700), fs.rules.GradientDescent(0.24),
+        times=np.linspace(0, 216, 181),
+    )
+    points = [{"name": f"point {k}", "on": np.eye(24)[k], "width": 25} for k in range(24)]
+    nets = {
+        "ReLU": (fs.nets.MLP(700), INK),
+        "common + pairs": (fs.nets.Gated.contexts(subsets=2, contexts=3, items=8, width=100), COLOURS[1]),
+        "common + points": (fs.nets.Gated.pathways([{"name": "common", "width": 100}, *points]), COLOURS[2]),
+    }
+    figure, axes = panels("aab")
+    for net, colour in nets.values():
+        loss = fs.simulate(setup.replace(net=net), observe="loss")["loss"][0]
+        axes["a"].semilogy(setup.times, loss / loss[0], color=colour, lw=THIN + 0.7)
+    for level, label in ((0.1, "10 %"), (0.01, "1 %")):
+        border(axes["a"], level, label, across=True)
+    axes["a"].set(xlabel=TIME, ylabel="loss / first loss", ylim=(1e-3, 1.3), title="losses of gatings cross")
+    sizes = ((2, 2), (2, 3), (4, 2))
+    possible = [len(fs.gates.implementable_patterns(fs.tasks.contextual(i, c, "hierarchy"))) for i, c in sizes]
+    lemma, everything = [2**c + i * c for i, c in sizes], [2 ** (i * c) for i, c in sizes]
+    for k, (counts, shade) in enumerate(((everything, "0.85"), (possible, "0.55"), (lemma, "0.15"))):
+        axes["b"].bar(np.arange(3) + 0.27 * (k - 1), counts, 0.25, color=shade)
+        for place, count in enumerate(counts):
+            axes["b"].annotate(str(count), (place + 0.27 * (k - 1), count), (0, 2), textcoords="offset points", ha="center", size=LEGEND_SIZE)
+    axes["b"].set_yscale("log")
+    axes["b"].set_xticks(range(3), [f"{i} × {c}" for i, c in sizes])
+    axes["b"].set(xlabel="items × contexts", ylabel="number of gates", title="gates of one unit")
+    marks = [mark(label, "s", colour=shade) for label, shade in (("all patterns", "0.85"), ("possible", "0.55"), ("of lemma 4.1", "0.15"))]
+    key(figure, {name: colour for name, (_, colour) in nets.items()}, kinds=(), marks=marks)
+    return figure
+
+
 if __name__ == "__main__":
     import sys
     import time
 
     for name in sys.argv[2:]:
         begun = time.process_time()
-        globals()[name]().savefig(f"{sys.argv[1]}/{name}.png", dpi=96)
+        with styled():
+            globals()[name]().savefig(f"{sys.argv[1]}/{name}.png", dpi=96)
         print(name, f"{time.process_time() - begun:.1f} s of CPU")
