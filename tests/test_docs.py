@@ -51,6 +51,8 @@ every_text = pytest.mark.parametrize("page", TEXTS, ids=named)
 def test_its_code_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict = {"__name__": "__main__"}
+    if any("import torch\n" in code for _, code in blocks(page, "python")):
+        pytest.importorskip("torch")
     for line, code in blocks(page, "python"):
         execute(page, line, code, namespace)
 
