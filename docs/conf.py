@@ -37,7 +37,7 @@ math_eqref_format = "equation {number}"
 html_theme = "furo"
 html_title = f"festina {release}"
 html_static_path = ["_static"]
-html_css_files = ["festina.css", "report.css"]
+html_css_files = ["report.css", "festina.css"]
 html_show_copyright = html_show_sphinx = html_copy_source = False
 html_theme_options = {
     "light_css_variables": {

@@ -1,4 +1,7 @@
-"""Docstrings as MyST: `code`, **strong**, lists, Args and Examples as festina writes them; nothing else is markup."""
+"""Docstrings as MyST: `code`, **strong**, lists, Args and Examples as festina writes them; nothing else is markup.
+
+Code that is a public name, `solve` or `festina.tasks.hierarchy`, becomes a link to it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator
+
+from .public import target_of
 
 # A code span; strong or emphasised words; or a sign that MyST would take for markup.
 INLINE = re.compile(
@@ -27,6 +32,16 @@ def to_myst(docstring: str) -> list[str]:
 def words(value: str) -> str:
     """A text whose only markup is `code`, **strong** and *emphasis*."""
     return INLINE.sub(lambda found: "\\" + found[0] if found["sign"] else found[0], value)
+
+
+def _linked(value: str) -> str:
+    """`words`, with links to public names."""
+
+    def role(found: re.Match[str]) -> str:
+        name = re.sub(r"^(fs|festina)\.|\(\)$", "", found[1])
+        return f"{{festina}}`{name}`" if target_of(name) else found[0]
+
+    return re.sub(r"(?<!`)`([\w.]+(?:\(\))?)`(?!`)", role, words(value))
 
 
 def _blocks(docstring: str) -> Iterator[list[str]]:
@@ -54,7 +69,7 @@ def _blocks(docstring: str) -> Iterator[list[str]]:
         else:
             while end < len(lines) and lines[end].strip():
                 end += 1
-            yield words("\n".join(map(_plain_start, lines[at:end]))).split("\n")
+            yield _linked("\n".join(map(_plain_start, lines[at:end]))).split("\n")
         at = end
 
 
@@ -64,7 +79,7 @@ def _definitions(body: str) -> list[str]:
     lines: list[str] = []
     for entry in entries:
         name, _, said = entry.partition(":")
-        first, *rest = words(textwrap.dedent(" ".join(said.split()))).split("\n")
+        first, *rest = _linked(textwrap.dedent(" ".join(said.split()))).split("\n")
         lines += [f"`{name}`", f": {first}", *(f"  {line}" for line in rest), ""]
     return lines
 
