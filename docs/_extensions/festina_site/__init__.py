@@ -1,4 +1,4 @@
-"""What this site has beside Sphinx and MyST, one module for each: roles, citations, figures, gallery, API, maths."""
+"""What this site has beside Sphinx and MyST: roles, citations, equations, figures, gallery and API, a module each."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from . import api, citations, drawn, gallery, offline, roles
+from . import api, citations, drawn, equations, gallery, offline, roles
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    for part in (roles, citations, drawn, gallery, api, offline):
+    for part in (roles, citations, equations, drawn, gallery, api, offline):
         part.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True, "version": "1"}

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import importlib.util
 import inspect
+import logging
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
@@ -99,4 +100,5 @@ def _names(code: CodeType) -> set[str]:
 
 
 def setup(app: Sphinx) -> None:
+    logging.getLogger("jax").setLevel(logging.WARNING)  # it tells which devices it does not find
     app.add_directive("drawn", Drawn)
