@@ -7,6 +7,7 @@ it they are made in docs/_build/reports, where finished ones are kept.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -30,7 +31,7 @@ def make_reports(folder: Path) -> None:
     """Run the quick preset of every experiment that has no finished report in the folder."""
     from festina._reporting.reproduce import reproduce
 
-    reproduce([], quick=True, out=folder, jobs=1, tell=print)
+    reproduce([], quick=True, out=folder, jobs=max(1, (os.cpu_count() or 1) // 2), tell=print)
 
 
 def main() -> int:
