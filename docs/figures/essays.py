@@ -11,12 +11,10 @@ import festina as fs
 from festina._figures.panels import beside, border, key, mark, panels
 from festina._figures.style import (
     COLOURS,
-    DARK_GREY,
     DASHES,
     GREY,
     INK,
     LEGEND_SIZE,
-    LIGHT_GREY,
     THICK,
     THIN,
     TIME,
@@ -46,7 +44,9 @@ def stages_of_four_items() -> Figure:
     axes["a"].axvline(3.5, color="white", lw=8)
     axes["a"].set_xticks(range(11), [*task.items, *task.features], rotation=35, ha="right", rotation_mode="anchor")
     names = ["all alike", "animals or plants", "oak or rose", "canary or salmon"]
-    axes["a"].set_yticks(range(4), [f"{name}, s = {s:.2f}" for name, s in zip(names, modes.singular_values, strict=True)])
+    axes["a"].set_yticks(
+        range(4), [f"{name}, s = {s:.2f}" for name, s in zip(names, modes.singular_values, strict=True)]
+    )
     for tick, colour in zip(axes["a"].get_yticklabels(), [*colours, colours[2]], strict=True):
         tick.set_color(colour)
     axes["a"].tick_params(length=0)
@@ -108,7 +108,10 @@ def smaller_starts_wait_longer() -> Figure:
     for loss, text in ((1.5, "{ }"), (0.625, "{1}"), (0.25, "{1, 2}"), (0.0, "all")):
         border(axes["a"], loss, text, across=True)
     axes["a"].set(xlabel=TIME, ylabel="loss", title="loss, from three initial strengths a₀")
-    marks = [mark(f"a₀ = {name}", "_", colour=shade, ms=12, mew=2) for name, shade in zip(("10⁻²", "10⁻⁴", "10⁻⁶"), shades, strict=True)]
+    marks = [
+        mark(f"a₀ = {name}", "_", colour=shade, ms=12, mew=2)
+        for name, shade in zip(("10⁻²", "10⁻⁴", "10⁻⁶"), shades, strict=True)
+    ]
     fine = np.geomspace(1e-8, 1e-2, 50)
     for s, colour in zip(task.spectrum()[:3], (COLOURS[0], COLOURS[2], COLOURS[3]), strict=True):
         halves = time_to(2 * s, singular_value=s, variance=0.25, start=fine)
@@ -144,8 +147,13 @@ def tree_parts_from_broad_to_fine() -> Figure:
         side = paths[-1, item, 0] > 0
         shift = 0
         axes["b"].annotate(
-            name, paths[-1, item], (8 if side else -8, shift), textcoords="offset points", size=LEGEND_SIZE,
-            ha="left" if side else "right", va="center",
+            name,
+            paths[-1, item],
+            (8 if side else -8, shift),
+            textcoords="offset points",
+            size=LEGEND_SIZE,
+            ha="left" if side else "right",
+            va="center",
         )
     axes["b"].margins(x=0.25, y=0.12)
     axes["b"].set(xlabel="animal or plant", ylabel="kind (and, less, item)", title="paths in the hidden layer")
@@ -159,23 +167,31 @@ def tree_parts_from_broad_to_fine() -> Figure:
 def scale_makes_lazy_or_rich() -> Figure:
     """Loss, tangent kernel and representations after learning from small and large random weights."""
     task = fs.tasks.hierarchy(levels=3)
-    setup = fs.Setup(task, fs.nets.DeepLinear(hidden=64), fs.inits.SmallRandom(1e-3), times=[0.0, *np.geomspace(1e-3, 150, 160)])
+    setup = fs.Setup(
+        task, fs.nets.DeepLinear(hidden=64), fs.inits.SmallRandom(1e-3), times=[0.0, *np.geomspace(1e-3, 150, 160)]
+    )
     names = ["loss", "kernel_distance", "input_representation"]
     scales = {"small": 1e-3, "middle": 0.1, "large": 1.0}
     colours = dict(zip(scales, (COLOURS[0], COLOURS[2], "#000000"), strict=True))
-    runs = {n: fs.simulate(setup.replace(init=fs.inits.SmallRandom(s)), seeds=1, observe=names) for n, s in scales.items()}
+    runs = {
+        n: fs.simulate(setup.replace(init=fs.inits.SmallRandom(s)), seeds=1, observe=names) for n, s in scales.items()
+    }
     figure, axes = panels("ab;cd", height_ratios=[1, 1])
     for name, run in runs.items():
         trained(axes["a"], run.times, run["loss"] / run["loss"][:, :1], colour=colours[name])
         trained(axes["b"], run.times, run["kernel_distance"], colour=colours[name])
         if name == "large":
-            frozen = fs.solve(setup.replace(init=fs.inits.SmallRandom(scales[name])), "FrozenKernel", observe="loss", strict=False)
+            frozen = fs.solve(
+                setup.replace(init=fs.inits.SmallRandom(scales[name])), "FrozenKernel", observe="loss", strict=False
+            )
             predicted(axes["a"], run.times, frozen["loss"] / frozen["loss"][0], colour=colours[name])
         if name == "small":
             modes = fs.solve(setup, "SmallRandomModes", observe="loss")
             predicted(axes["a"], run.times, modes["loss"] / modes["loss"][0], colour=colours[name])
     axes["a"].set(xlabel=TIME, ylabel="loss / first loss", title="loss")
-    axes["b"].set(xlabel=TIME, ylabel="kernel distance, 1 − cos", title="how far the tangent kernel has turned", ylim=(0, 0.8))
+    axes["b"].set(
+        xlabel=TIME, ylabel="kernel distance, 1 − cos", title="how far the tangent kernel has turned", ylim=(0, 0.8)
+    )
     for letter, name in (("c", "small"), ("d", "large")):
         matrix = runs[name]["input_representation"][0, -1]
         reach = np.abs(matrix).max()
@@ -260,7 +276,9 @@ def delayed_learning_is_lazy_then_rich() -> Figure:
         named[f"λ = {lam:g} (c)"] = shade
     axes["a"].set(xlabel=TIME, ylabel="loss", title="loss", ylim=(0, None))
     axes["b"].set(xlabel=TIME, ylabel="kernel distance, 1 − cos", title="tangent kernel", ylim=(0, None))
-    axes["c"].set(xlabel="time / λ (τ)", ylabel="kernel distance, 1 − cos", title="three delays on one clock", ylim=(0, None))
+    axes["c"].set(
+        xlabel="time / λ (τ)", ylabel="kernel distance, 1 − cos", title="three delays on one clock", ylim=(0, None)
+    )
     key(figure, named, kinds=())
     return figure
 
@@ -294,14 +312,25 @@ def the_stronger_correlation_wins() -> Figure:
     axes["a"].set(xlabel=TIME, ylabel="contribution to the output", title="correlations s₁ = 1 and s₂ = 0.6")
     starts = np.array([0.1, 0.03, 0.01, 0.001])
     for dim, shade in zip((0.9, 0.6, 0.3), ("0.7", "0.45", "0.1"), strict=True):
-        ends = [fs.solve(setup(dim, a, [0.0, 80.0]), "NeuralRace", observe="path_modes")["path_modes"][-1, :, 0] for a in starts]
+        ends = [
+            fs.solve(setup(dim, a, [0.0, 80.0]), "NeuralRace", observe="path_modes")["path_modes"][-1, :, 0]
+            for a in starts
+        ]
         axes["b"].loglog(starts**2, [end[1] / end[0] for end in ends], "o-", color=shade, ms=4, lw=THIN)
-        axes["b"].loglog(starts**2, ends[-1][1] / ends[-1][0] * (starts / starts[-1]) ** (2 - 2 * dim), ":", color=shade)
+        axes["b"].loglog(
+            starts**2, ends[-1][1] / ends[-1][0] * (starts / starts[-1]) ** (2 - 2 * dim), ":", color=shade
+        )
         beside(axes["b"], starts[-1] ** 2, ends[-1][1] / ends[-1][0], f"s₂/s₁ = {dim:g}")
     axes["b"].invert_xaxis()
-    axes["b"].set(xlabel="initial strength a₀²", ylabel="loser / winner in the end", title="the smaller the start, the clearer the win")
+    axes["b"].set(
+        xlabel="initial strength a₀²",
+        ylabel="loser / winner in the end",
+        title="the smaller the start, the clearer the win",
+    )
     marks = [Line2D([], [], color=loser, ls=":", lw=THIN + 0.5, label="weaker pathway alone")]
-    key(figure, {"stronger pathway": winner, "weaker pathway": loser}, kinds=("training", "race reduction"), marks=marks)
+    key(
+        figure, {"stronger pathway": winner, "weaker pathway": loser}, kinds=("training", "race reduction"), marks=marks
+    )
     return figure
 
 
@@ -333,7 +362,9 @@ def shared_edges_learn_faster() -> Figure:
         axes["b"].loglog(starts**2, [end[1] / end[0] for end in ends], color=shade, lw=THIN + 0.7)
         beside(axes["b"], starts[-1] ** 2, ends[-1][1] / ends[-1][0], f"M = {count}")
     axes["b"].invert_xaxis()
-    axes["b"].set(xlabel="initial strength b₀²", ylabel="private / shared in the end", title="M domains share; M = 1 is a tie")
+    axes["b"].set(
+        xlabel="initial strength b₀²", ylabel="private / shared in the end", title="M domains share; M = 1 is a tie"
+    )
     key(figure, {"shared pathway": shared, "one private pathway": private}, kinds=("training", "closed form"))
     return figure
 
@@ -360,12 +391,20 @@ def contexts_race_before_it_shows() -> Figure:
         trained(axes["a"], times, run["loss"], colour=colour)
         predicted(axes["a"], times, theory["loss"], colour=colour)
     border(axes["a"], task.floor(), "linear map", across=True)
-    axes["a"].set(xlabel=TIME, ylabel="loss", ylim=(0, None), title="a common pathway beside ones for m of four contexts")
+    axes["a"].set(
+        xlabel=TIME, ylabel="loss", ylim=(0, None), title="a common pathway beside ones for m of four contexts"
+    )
     sizes, top = np.array([1, 2, 3]), np.linalg.svd(fs.tasks.hierarchy(levels=3).y, compute_uv=False)[1]
     modes = [item_mode(top, items=items, contexts=contexts, size=int(m)) for m in sizes]
     axes["b"].plot(sizes, [mode.raw for mode in modes], "o-", color=INK, label="on the target")
     axes["b"].plot(sizes, [mode.residual for mode in modes], "s--", color=GREY, label="on the residual")
-    axes["b"].set(xlabel="contexts m of a pathway", ylabel="singular value", xticks=sizes, ylim=(0, None), title="broadest item mode")
+    axes["b"].set(
+        xlabel="contexts m of a pathway",
+        ylabel="singular value",
+        xticks=sizes,
+        ylim=(0, None),
+        title="broadest item mode",
+    )
     axes["b"].legend(loc="upper left")
     key(figure, {f"m = {m}": c for m, c in colours.items()}, kinds=("training", "theory of small weights"))
     return figure
@@ -402,7 +441,10 @@ def the_twin_has_the_loss_not_the_geometry() -> Figure:
     """Loss, gates and hidden geometry of a ReLU network beside gated linear networks."""
     task = fs.tasks.contextual(items=8, contexts=3)
     setup = fs.Setup(
-        task, fs.nets.MLP(700), fs.inits.SmallRandom(0.005 / 700), fs.rules.GradientDescent(0.24),
+        task,
+        fs.nets.MLP(700),
+        fs.inits.SmallRandom(0.005 / 700),
+        fs.rules.GradientDescent(0.24),
         times=np.linspace(0, 240, 101),
     )
     relu = fs.gates.record(setup, seeds=2, observe="similarity")
@@ -449,7 +491,10 @@ def relu_follows_the_faster_gating() -> Figure:
     margins = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.6, 2.0)
     for margin in margins:
         setup = fs.Setup(
-            fs.tasks.xor(margin), fs.nets.MLP(128), fs.inits.SmallRandom(scale), fs.rules.GradientDescent(lr),
+            fs.tasks.xor(margin),
+            fs.nets.MLP(128),
+            fs.inits.SmallRandom(scale),
+            fs.rules.GradientDescent(lr),
             times=np.arange(0, 120) * lr,
         )
         run = fs.simulate(setup, seeds=4, observe="loss")
@@ -457,14 +502,28 @@ def relu_follows_the_faster_gating() -> Figure:
         axes["b"].plot(margin, steps, "o", color=INK, ms=6, zorder=4)
     axes["b"].plot(fine, linear, color=COLOURS[1], lw=THIN + 0.7)
     axes["b"].plot(wide, points, color=COLOURS[2], lw=THIN + 0.7)
-    axes["b"].set(xlabel="margin Δ", ylabel="steps to 40 % of the loss", ylim=(0, 150), title="the ReLU network and two gatings")
+    axes["b"].set(
+        xlabel="margin Δ", ylabel="steps to 40 % of the loss", ylim=(0, 150), title="the ReLU network and two gatings"
+    )
     border(axes["b"], math.sqrt(2 / 3))
     axes["b"].set_xticks([0, 0.5, math.sqrt(2 / 3), 1, 1.5, 2], ["0", "0.5", "√(2/3)  ", "  1", "1.5", "2"])
     for (x, y), sign in zip(((-1, -1), (1, -1), (-1, 1), (1, 1)), (-1, 1, 1, -1), strict=True):
         axes["a"].plot(x, y, "s" if sign > 0 else "o", color=COLOURS[0], ms=9, mfc=COLOURS[0] if sign > 0 else "white")
         axes["a"].annotate("+Δ" if sign > 0 else "−Δ", (x, y), (9, 9), textcoords="offset points", size=LEGEND_SIZE)
-    axes["a"].set(xlabel="x₁", ylabel="x₂", xlim=(-1.7, 1.9), ylim=(-1.7, 1.9), title="third input ±Δ", xticks=(-1, 1), yticks=(-1, 1))
-    marks = [mark("ReLU, mean of four seeds", "o", ms=6), mark("target 1", "s", colour=COLOURS[0]), mark("target −1", "o", colour=COLOURS[0], mfc="white")]
+    axes["a"].set(
+        xlabel="x₁",
+        ylabel="x₂",
+        xlim=(-1.7, 1.9),
+        ylim=(-1.7, 1.9),
+        title="third input ±Δ",
+        xticks=(-1, 1),
+        yticks=(-1, 1),
+    )
+    marks = [
+        mark("ReLU, mean of four seeds", "o", ms=6),
+        mark("target 1", "s", colour=COLOURS[0]),
+        mark("target −1", "o", colour=COLOURS[0], mfc="white"),
+    ]
     key(figure, {"one pathway per answer": COLOURS[1], "one pathway per point": COLOURS[2]}, kinds=(), marks=marks)
     return figure
 
@@ -483,13 +542,23 @@ def two_points_without_a_fit() -> Figure:
     colours = dict(zip(names, COLOURS, strict=False))
     for letter, gain, until in (("a", 0.02, 8.0), ("b", 1.0, 2.5)):
         times = np.linspace(0, until, 126)
-        setup = fs.Setup(task, fs.nets.DeepLinear(hidden=8), fs.inits.SmallRandom(gain), fs.rules.GradientDescent(0.01), times=times)
+        setup = fs.Setup(
+            task, fs.nets.DeepLinear(hidden=8), fs.inits.SmallRandom(gain), fs.rules.GradientDescent(0.01), times=times
+        )
         run, known = fs.simulate(setup, observe=list(names)), fs.solve(setup, "TwoPoint", observe=list(names))
         for name, colour in colours.items():
             trained(axes[letter], run.times, run[name].reshape(1, -1), colour=colour)
             predicted(axes[letter], run.times, known[name].ravel(), colour=colour)
         axes[letter].set(xlabel=TIME, ylabel="squared distance", title=f"weights of σ = {gain:g}")
-    key(figure, {"H, hidden layer": colours["distance"], "P, output": colours["output_distance"], "w, alignment": colours["output_alignment"]}, kinds=("training", "closed form"))
+    key(
+        figure,
+        {
+            "H, hidden layer": colours["distance"],
+            "P, output": colours["output_distance"],
+            "w, alignment": colours["output_alignment"],
+        },
+        kinds=("training", "closed form"),
+    )
     return figure
 
 
@@ -518,11 +587,17 @@ def where_two_points_end() -> Figure:
         for gain in gains:
             u, v = gain * draws
             h, p, w = u**2, (u * v) ** 2, (u * v) ** 2 - u * v * math.sqrt(target)
-            ends.append(final_distance(distance0=h, output0=p, alignment0=w, input_gap=1.0, target_gap=target, tau_h=1.0, tau_y=1.0))
+            ends.append(
+                final_distance(
+                    distance0=h, output0=p, alignment0=w, input_gap=1.0, target_gap=target, tau_h=1.0, tau_y=1.0
+                )
+            )
         low, middle, high = np.quantile(ends, (0.1, 0.5, 0.9), axis=1)
         axes["b"].fill_between(gains, low, high, color=colour, alpha=0.25, lw=0)
         axes["b"].loglog(gains, middle, color=colour, lw=THIN + 0.7)
-    axes["b"].set(xlabel="size of the initial weights", ylabel="final squared distance H", title="one hidden unit, 4000 draws")
+    axes["b"].set(
+        xlabel="size of the initial weights", ylabel="final squared distance H", title="one hidden unit, 4000 draws"
+    )
     marks = [mark("training", "o", colour=COLOURS[0], ms=6)]
     key(figure, {"|Δy*| = 1": COLOURS[1], "|Δy*| = ½": COLOURS[2]}, kinds=(), marks=marks)
     return figure
@@ -539,19 +614,31 @@ def a_fit_that_holds_and_one_that_does_not() -> Figure:
     figure, axes = panels("abc")
     for letter, activation, gain, hidden, lr, until in runs:
         setup = fs.Setup(
-            task, fs.nets.MLP(hidden, activation, bias=True), fs.inits.Xavier(gain), fs.rules.GradientDescent(lr),
+            task,
+            fs.nets.MLP(hidden, activation, bias=True),
+            fs.inits.Xavier(gain),
+            fs.rules.GradientDescent(lr),
             times=np.linspace(0, until, 151),
         )
         run = fs.simulate(setup, observe=[*names, "mean_gap", "loss"])
         layer = len(hidden) // 2
         fitted = fs.fit("TwoPoint", run, layer=layer)
         for k, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):
-            trained(axes[letter], run.times, run[name].reshape(1, len(run.times), -1)[..., layer if k == 0 else 0], colour=colour)
+            trained(
+                axes[letter],
+                run.times,
+                run[name].reshape(1, len(run.times), -1)[..., layer if k == 0 else 0],
+                colour=colour,
+            )
             predicted(axes[letter], run.times, fitted.predicted[k], colour=colour)
         verdict = "applies" if fitted.applies else "does not apply"
         what = "two hidden layers" if len(hidden) == 2 else "tanh, 20 layers"
         axes[letter].set(xlabel=TIME, ylabel="squared distance", title=f"{what}, gain {gain:g}\nverdict: {verdict}")
-    key(figure, dict(zip(("H, hidden layer", "P, output", "w, alignment"), COLOURS, strict=False)), kinds=("training", "fitted, two rates"))
+    key(
+        figure,
+        dict(zip(("H, hidden layer", "P, output", "w, alignment"), COLOURS, strict=False)),
+        kinds=("training", "fitted, two rates"),
+    )
     return figure
 
 
@@ -601,7 +688,10 @@ def the_fastest_gates_depend_on_when_you_look() -> Figure:
     """Losses of two gatings and a ReLU network, and the gates that units can make."""
     task = fs.tasks.contextual(items=8, contexts=3)
     setup = fs.Setup(
-        task, fs.nets.MLP(700), fs.inits.SmallRandom(0.005 / 700), fs.rules.GradientDescent(0.24),
+        task,
+        fs.nets.MLP(700),
+        fs.inits.SmallRandom(0.005 / 700),
+        fs.rules.GradientDescent(0.24),
         times=np.linspace(0, 216, 181),
     )
     points = [{"name": f"point {k}", "on": np.eye(24)[k], "width": 25} for k in range(24)]
@@ -623,11 +713,21 @@ def the_fastest_gates_depend_on_when_you_look() -> Figure:
     for k, (counts, shade) in enumerate(((everything, "0.85"), (possible, "0.55"), (lemma, "0.15"))):
         axes["b"].bar(np.arange(3) + 0.27 * (k - 1), counts, 0.25, color=shade)
         for place, count in enumerate(counts):
-            axes["b"].annotate(str(count), (place + 0.27 * (k - 1), count), (0, 2), textcoords="offset points", ha="center", size=LEGEND_SIZE)
+            axes["b"].annotate(
+                str(count),
+                (place + 0.27 * (k - 1), count),
+                (0, 2),
+                textcoords="offset points",
+                ha="center",
+                size=LEGEND_SIZE,
+            )
     axes["b"].set_yscale("log")
     axes["b"].set_xticks(range(3), [f"{i} × {c}" for i, c in sizes])
     axes["b"].set(xlabel="items × contexts", ylabel="number of gates", title="gates of one unit")
-    marks = [mark(label, "s", colour=shade) for label, shade in (("all patterns", "0.85"), ("possible", "0.55"), ("of lemma 4.1", "0.15"))]
+    marks = [
+        mark(label, "s", colour=shade)
+        for label, shade in (("all patterns", "0.85"), ("possible", "0.55"), ("of lemma 4.1", "0.15"))
+    ]
     key(figure, {name: colour for name, (_, colour) in nets.items()}, kinds=(), marks=marks)
     return figure
 
