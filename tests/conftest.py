@@ -64,7 +64,7 @@ def pytest_addoption(parser):
 # What the tests of a file are about; every other file is about one theory, verb or part of the library.
 KINDS = {
     "laws": {"test_theories", "test_certificates", "test_tasks", "test_networks", "test_observables", "test_curves"},
-    "experiments": {"test_experiments"},
+    "experiments": {"test_experiments", "test_essays"},
     "processes": {"test_browser", "test_cli", "test_interrupts", "test_reproduce", "test_site", "test_surroundings"},
     "house": {"test_docs", "test_house", "test_page", "test_bad_input"},
 }
@@ -117,7 +117,7 @@ def double():
 def _group(item, file):
     """Tests that share compiled programs run in one worker: those of a file, of one experiment, of one theory."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    if file == "test_experiments" and "name" in parameters:
+    if file in ("test_experiments", "test_essays") and "name" in parameters:
         return parameters["name"]
     if "after_float32" in item.fixturenames:
         return "after_float32"

@@ -10,11 +10,13 @@ import hashlib
 import importlib.util
 import inspect
 import logging
+import os
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from matplotlib.figure import Figure
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -62,17 +64,27 @@ def figures(source: Path) -> ModuleType:
 
 def drawing(function: FunctionType) -> str:
     """The figure that a function returns, as SVG; drawn once for the same source."""
-    kept = KEPT / f"{function.__name__}-{fingerprint(function)}.svg"
+    kept = place(function)
     if not kept.is_file():
         with styled():
-            content = picture_bytes(function(), "svg")
-        KEPT.mkdir(parents=True, exist_ok=True)
-        for old in KEPT.glob(f"{function.__name__}-" + "?" * 16 + ".svg"):
-            old.unlink(missing_ok=True)
-        written = kept.with_suffix(f".{id(content)}")
-        written.write_bytes(content)
-        written.replace(kept)
+            keep(function, function())
     return kept.read_text(encoding="utf-8")
+
+
+def place(function: FunctionType) -> Path:
+    """Where the drawing of a function is kept."""
+    return KEPT / f"{function.__name__}-{fingerprint(function)}.svg"
+
+
+def keep(function: FunctionType, figure: Figure) -> None:
+    """Keep a drawing, in place of those of other sources of the function."""
+    content = picture_bytes(figure, "svg")
+    KEPT.mkdir(parents=True, exist_ok=True)
+    for old in KEPT.glob(f"{function.__name__}-" + "?" * 16 + ".svg"):
+        old.unlink(missing_ok=True)
+    written = place(function).with_suffix(f".{os.getpid()}")
+    written.write_bytes(content)
+    written.replace(place(function))
 
 
 def fingerprint(function: FunctionType) -> str:
