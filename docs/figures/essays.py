@@ -396,8 +396,10 @@ def contexts_race_before_it_shows() -> Figure:
     )
     sizes, top = np.array([1, 2, 3]), np.linalg.svd(fs.tasks.hierarchy(levels=3).y, compute_uv=False)[1]
     modes = [item_mode(top, items=items, contexts=contexts, size=int(m)) for m in sizes]
-    axes["b"].plot(sizes, [mode.raw for mode in modes], "o-", color=INK, label="on the target")
-    axes["b"].plot(sizes, [mode.residual for mode in modes], "s--", color=GREY, label="on the residual")
+    axes["b"].plot(sizes, [mode.raw for mode in modes], "o-", color=INK)
+    axes["b"].plot(sizes, [mode.residual for mode in modes], "s--", color=GREY)
+    beside(axes["b"], sizes[-1], modes[-1].raw, "target")
+    beside(axes["b"], sizes[-1], modes[-1].residual, "residual")
     axes["b"].set(
         xlabel="contexts m of a pathway",
         ylabel="singular value",
@@ -405,7 +407,6 @@ def contexts_race_before_it_shows() -> Figure:
         ylim=(0, None),
         title="broadest item mode",
     )
-    axes["b"].legend(loc="upper left")
     key(figure, {f"m = {m}": c for m, c in colours.items()}, kinds=("training", "theory of small weights"))
     return figure
 
