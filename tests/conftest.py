@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import signal
@@ -63,12 +64,13 @@ def pytest_addoption(parser):
 # What the tests of a file are about; every other file is about one theory, verb or part of the library.
 KINDS = {
     "laws": {"test_theories", "test_certificates", "test_tasks", "test_networks", "test_observables", "test_curves"},
-    "experiments": {"test_experiments"},
+    "experiments": {"test_experiments", "test_essays"},
     "processes": {"test_browser", "test_cli", "test_interrupts", "test_reproduce", "test_site", "test_surroundings"},
     "house": {"test_docs", "test_house", "test_page", "test_bad_input"},
 }
 # Files that take longest begin first, so that no worker waits for the last of them.
 LONGEST = ("test_certificates", "test_skeletons", "test_gated", "test_bad_input", "test_riccati", "test_race")
+LAST = {"test_site"}  # its gallery shows the reports of all experiments
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups when its own hook runs
@@ -79,12 +81,30 @@ def pytest_collection_modifyitems(config, items):
         item.add_marker(getattr(pytest.mark, kind))
         item.add_marker(pytest.mark.xdist_group(_group(item, file)))
     rank = {file: number for number, file in enumerate(LONGEST)}
-    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)) + (item.path.stem in LAST))
     if not config.getoption("--slow"):
         wait = pytest.mark.skip(reason="full-size reproduction; run with --slow")
         for item in items:
             if "slow" in item.keywords:
                 item.add_marker(wait)
+
+
+@pytest.fixture(scope="session")
+def quick(tmp_path_factory, worker_id):
+    """Quick reports by name with their folders, each run once for all tests and workers of a session."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base if worker_id == "master" else base.parent) / "quick"
+
+    @functools.cache
+    def get(name):
+        import festina as fs
+        from festina._reporting.single import run_or_keep
+
+        outcome = run_or_keep(name, quick=True, seed=0, out=shared, tell=print)
+        assert not outcome.error, outcome.error
+        return fs.Report.load(shared / name), shared / name
+
+    return get
 
 
 @pytest.fixture
@@ -97,7 +117,7 @@ def double():
 def _group(item, file):
     """Tests that share compiled programs run in one worker: those of a file, of one experiment, of one theory."""
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    if file == "test_experiments" and "name" in parameters:
+    if file in ("test_experiments", "test_essays") and "name" in parameters:
         return parameters["name"]
     if "after_float32" in item.fixturenames:
         return "after_float32"

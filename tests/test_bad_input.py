@@ -41,7 +41,7 @@ def annotations_are_not_checked():
 KINDS = ("figures", "tasks", "nets", "inits", "rules", "theories", "gates", "probe")
 
 # What festina calls itself, inside compiled code, with arguments that it has checked where they came in: the contract
-# between it and a theory, net, init or rule (docs/extend.md). Their arguments are traced arrays.
+# between it and a theory, net, init or rule (docs/how-to/adding-parts.md). Their arguments are traced arrays.
 CONTRACT = {
     "Theory": {
         "start",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import json
 import re
@@ -18,26 +17,10 @@ from festina._figures.style import picture_bytes, styled
 from festina._reporting import references
 from festina._reporting.experiment import Experiment
 from festina._reporting.report_files import FILES
-from festina._reporting.single import run_or_keep
 from festina.experiments.base import THEMES
 from figure_checks import problems
 
 every_experiment = pytest.mark.parametrize("name", experiments.__all__)
-
-
-@pytest.fixture(scope="session")
-def quick(tmp_path_factory, worker_id):
-    """Quick reports by name with their folders, each run once for all tests and workers of a session."""
-    base = tmp_path_factory.getbasetemp()
-    shared = (base if worker_id == "master" else base.parent) / "quick"
-
-    @functools.cache
-    def get(name):
-        outcome = run_or_keep(name, quick=True, seed=0, out=shared, tell=print)
-        assert not outcome.error, outcome.error
-        return fs.Report.load(shared / name), shared / name
-
-    return get
 
 
 @every_experiment

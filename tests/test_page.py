@@ -257,6 +257,7 @@ def test_a_fitted_claim_says_so():
         ("*per pathway*, a*b and 2 * 3", "<em>per pathway</em>, a*b and 2 * 3"),
         (r"Δy\* of `a*b*`", "Δy* of <code>a*b*</code>"),
         ("**<b>**", "<strong>&lt;b&gt;</strong>"),
+        ("**a** One. **b** Two.", "<strong>a</strong> One. <strong>b</strong> Two."),
     ],
 )
 def test_markdown_of_captions_and_docstrings_is_rendered(written, shown):

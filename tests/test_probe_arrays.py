@@ -175,10 +175,10 @@ def test_wrong_arrays_are_refused_with_words(change, words):
 
 
 def test_the_backend_to_copy_reads_what_arrays_are_given(tmp_path):
-    page = (Path(__file__).parents[1] / "docs" / "probe.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "probe.md").read_text(encoding="utf-8")
     code = re.search(r"^```text\n(# src/festina/probe/_saved\.py\n.*?)^```$", page, flags=re.M | re.S)[1]
     namespace = {"__name__": "festina.probe._saved", "__package__": "festina.probe"}
-    exec(compile(code, "docs/probe.md", "exec"), namespace)
+    exec(compile(code, "docs/how-to/probe.md", "exec"), namespace)
     with pytest.raises(fs.BadInput, match=r"no file in .*\n.*0.npz"):
         namespace["saved"](tmp_path)
     for step, activity in zip((0, 20, 100), HIDDEN["h"], strict=True):

@@ -20,7 +20,8 @@ from festina import experiments
 from festina.nets.gated import gates
 from test_docs import ROOT, blocks, execute
 
-CONTRIBUTING, EXTEND, OBSERVABLES = ROOT / "CONTRIBUTING.md", ROOT / "docs" / "extend.md", ROOT / "docs/observables.md"
+CONTRIBUTING, OBSERVABLES = ROOT / "CONTRIBUTING.md", ROOT / "docs/observables.md"
+EXTEND = ROOT / "docs/how-to/adding-parts.md"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,8 +77,10 @@ def laws(tmp_path_factory):
     """How many tests of the laws passed for each skeleton, in a copy of the package into which all are moved."""
     house = tmp_path_factory.mktemp("house")
     for path in ("src/festina", "tests", "tools", "docs", "pyproject.toml", "README.md"):
-        copy = shutil.copytree if (ROOT / path).is_dir() else shutil.copy
-        copy(ROOT / path, house / path)
+        if (ROOT / path).is_dir():
+            shutil.copytree(ROOT / path, house / path, ignore=shutil.ignore_patterns("_build", "__pycache__"))
+        else:
+            shutil.copy(ROOT / path, house / path)
     for path, (_, code) in skeletons().items():
         if path.endswith(".py"):
             (house / path).write_text(code, encoding="utf-8")

@@ -37,7 +37,7 @@ BREAKS = ("another net", "misaligned weights", "another rule", "another clock", 
 INDIFFERENT = {
     "FrozenKernel": {"another net", "misaligned weights", "another world"},
     "PathDynamics": {"misaligned weights", "another world"},
-    "ShallowMap": {"misaligned weights", "another world"},  # the theory of docs/extend.md, once it is moved in
+    "ShallowMap": {"misaligned weights", "another world"},  # of docs/how-to/adding-parts.md, once moved in
 }
 
 

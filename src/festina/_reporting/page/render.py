@@ -28,6 +28,11 @@ class Entry(NamedTuple):
     anchor: str
     report: Report | None
     error: str = ""
+    page: str = ""  # the page it is on, if it is another one
+
+    @property
+    def address(self) -> str:
+        return self.page or f"#{self.anchor}"
 
     @property
     def theme(self) -> str:
@@ -94,7 +99,7 @@ def render(
 {_side(entries) if many else ""}<div class="page"><header><button id="theme" hidden>◐</button>
 <svg class="emblem" viewBox="0 0 64 24" aria-hidden="true"><path d="M1 22C36 22 28 2 63 2"/></svg>
 <h1>{escape(title)}</h1><p class="lede">{ABOUT}</p>{_summary(reports, len(failures))}
-{_facts(reports)}{_first_picture(entries, thumbnails) if many else ""}{_legend()}{_sources(reports) if many else ""}
+{_facts(reports)}{_first_picture(entries, thumbnails) if many else ""}{legend()}{_sources(reports) if many else ""}
 {_contents(entries, thumbnails)}</header>
 <main id="main" tabindex="-1">{_not_reproduced(entries)}{"".join(sections)}</main></div></body></html>\n"""
 
@@ -143,7 +148,8 @@ def _first_picture(entries: Sequence[Entry], thumbnails: Mapping[str, str]) -> s
     return f'<figure class="first">{frame}<figcaption>{idea}</figcaption></figure>'
 
 
-def _legend() -> str:
+def legend() -> str:
+    """What the marks of outcomes mean."""
     items = (f"<li>{mark(outcome, f'{MARKS[outcome][1]}: {meaning}')}</li>" for outcome, meaning in MEANINGS.items())
     fitted = '<li><span class="tag">fitted</span> a number that was fitted, not predicted</li>'
     return f'<details class="legend"><summary>What the marks mean</summary><ul>{"".join(items)}{fitted}</ul></details>'
@@ -156,7 +162,8 @@ def _sources(reports: Sequence[Report]) -> str:
     return f'<details class="legend"><summary>{count}</summary><ul class="references">{items}</ul></details>'
 
 
-def _themes(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+def by_theme(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """Experiments under the titles of their themes, in the order in which they are given."""
     themes: dict[str, list[Entry]] = {}
     for entry in entries:
         themes.setdefault(entry.theme, []).append(entry)
@@ -165,8 +172,8 @@ def _themes(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 def _contents(entries: Sequence[Entry], thumbnails: Mapping[str, str]) -> str:
     body = ""
-    for theme, members in _themes(entries).items():
-        cards = "".join(_card(entry, thumbnails.get(entry.name, "")) for entry in members)
+    for theme, members in by_theme(entries).items():
+        cards = "".join(card(entry, thumbnails.get(entry.name, "")) for entry in members)
         body += f"<h3>{escape(theme)}</h3><ol>{cards}</ol>"
     keys = sorted({ref["key"] for entry in entries if entry.report for ref in entry.report["reference"]})
     options = "".join(f'<option value="{escape(key, quote=True)}">{escape(key)}</option>' for key in keys)
@@ -176,17 +183,18 @@ def _contents(entries: Sequence[Entry], thumbnails: Mapping[str, str]) -> str:
     return f'<nav id="contents" aria-label="Contents">{filters if len(entries) > 1 else ""}{body}</nav>'
 
 
-def _card(entry: Entry, thumbnail: str) -> str:
+def card(entry: Entry, thumbnail: str) -> str:
+    """An entry of the contents: a small picture, the finding, and how many claims hold."""
     picture = f'<img class="paper" src="{escape(thumbnail, quote=True)}" alt="" loading="lazy">' if thumbnail else ""
     report = entry.report
     said = tally(report["claims"]) + MARKS[entry.outcome][2] if report else "did not run"
-    link = f'<a href="#{entry.anchor}">{picture}<span>{entry.title}</span></a>'
+    link = f'<a href="{entry.address}">{picture}<span>{entry.title}</span></a>'
     return f'<li data-of="{entry.anchor}">{link}<small>{mark(entry.outcome, hide=True)} {said}</small></li>\n'
 
 
 def _side(entries: Sequence[Entry]) -> str:
     body = ""
-    for theme, members in _themes(entries).items():
+    for theme, members in by_theme(entries).items():
         links = "".join(
             f'<li data-of="{entry.anchor}"><a href="#{entry.anchor}">{name(entry.name)}</a></li>' for entry in members
         )
@@ -205,10 +213,20 @@ def _around(entries: Sequence[Entry], k: int) -> str:
 
 
 def _not_reproduced(entries: Iterable[Entry]) -> str:
-    """One table of all printed claims that do not reproduce: printed, measured, why."""
+    body = table_of_not_reproduced(entries)
+    if not body:
+        return ""
+    return f"""<section id="not-reproduced" aria-labelledby="not-reproduced-title">
+<h2 id="not-reproduced-title">What does not reproduce</h2>
+<p>Claims of the sources that were measured and found otherwise. Each is expected to fail, for the reason given.</p>
+{body}<p class="back"><a href="#contents">Contents ↑</a></p></section>\n"""
+
+
+def table_of_not_reproduced(entries: Iterable[Entry]) -> str:
+    """One table of all printed claims that do not reproduce: printed, measured, why; nothing if all do."""
     rows = [
         (
-            f'{text(claim["text"])}<span class="note"><a href="#{entry.anchor}">{name(entry.name)}</a></span>',
+            f'{text(claim["text"])}<span class="note"><a href="{entry.address}">{name(entry.name)}</a></span>',
             number(claim["required"]),
             number(claim["measured"]),
             text(claim["reason"]),
@@ -218,10 +236,4 @@ def _not_reproduced(entries: Iterable[Entry]) -> str:
         for claim in entry.report["claims"]
         if status(claim) == "known"
     ]
-    if not rows:
-        return ""
-    body = table("Printed claims, and what was measured", ("Claim", "Printed", "Measured", "Why"), rows)
-    return f"""<section id="not-reproduced" aria-labelledby="not-reproduced-title">
-<h2 id="not-reproduced-title">What does not reproduce</h2>
-<p>Claims of the sources that were measured and found otherwise. Each is expected to fail, for the reason given.</p>
-{body}<p class="back"><a href="#contents">Contents ↑</a></p></section>\n"""
+    return table("Printed claims, and what was measured", ("Claim", "Printed", "Measured", "Why"), rows) if rows else ""

@@ -31,6 +31,17 @@ def section(
 ) -> str:
     """The section of an experiment. `files` is the address of its folder; `around` are links to its neighbours."""
     prose = paragraphs(report["description"].removeprefix(report["finding"]))
+    body = f"""{picture(report, figure, anchor, files)}{prose}
+{reference_list(report["reference"])}{claim_tables(report["claims"], anchor)}
+{more(report, networks, anchor)}"""
+    known = ' data-known=""' if any(status(claim) == "known" for claim in report["claims"]) else ""
+    sources = escape(" ".join(entry["key"] for entry in report["reference"]))
+    marks = f' data-sources="{sources}"{known}'
+    return frame(anchor, report["experiment"], text(report["finding"]), body, around, marks)
+
+
+def more(report: Report, networks: Mapping[str, str], anchor: str) -> str:
+    """What an experiment was run with, and how to run it again."""
     setup = "".join(f"<h3>{escape(k)}</h3>{preformatted(as_json(spec), k)}" for k, spec in report["setup"].items())
     started, seconds = report["time"]["started"], report["time"]["seconds"]
     facts = {"started": started.replace("T", " "), "took": f"{seconds:.3g} s"}
@@ -39,17 +50,11 @@ def section(
         f"<h3>{escape(label)}</h3>{framed(inline(svg, f'{anchor}-network-{k}', f'Network: {label}'), label)}"
         for k, (label, svg) in enumerate(networks.items())
     )
-    body = f"""{_figure(report, figure, anchor, files)}{prose}
-{_references(report["reference"])}{_claims(report["claims"], anchor)}
-<div class="more">{_details("Networks", pictures, f"{len(networks)} with gates")}
-{_assumptions(report["assumptions"])}
-{_details("Parameters", pairs(report["parameters"]), report["preset"])}{_details("Setup", setup)}
-{_details("Provenance", pairs(facts) + pairs(report["versions"]))}
-<p class="again"><span>Run it again</span> <code>{escape(_command(report))}</code></p></div>"""
-    known = ' data-known=""' if any(status(claim) == "known" for claim in report["claims"]) else ""
-    sources = escape(" ".join(entry["key"] for entry in report["reference"]))
-    marks = f' data-sources="{sources}"{known}'
-    return frame(anchor, report["experiment"], text(report["finding"]), body, around, marks)
+    return f"""<div class="more">{details("Networks", pictures, f"{len(networks)} with gates")}
+{assumption_tables(report["assumptions"])}
+{details("Parameters", pairs(report["parameters"]), report["preset"])}{details("Setup", setup)}
+{details("Provenance", pairs(facts) + pairs(report["versions"]))}
+<p class="again"><span>Run it again</span> <code>{escape(command(report))}</code></p></div>"""
 
 
 def frame(anchor: str, title: str, headline: str, body: str, around: str = "", marks: str = "") -> str:
@@ -60,7 +65,8 @@ def frame(anchor: str, title: str, headline: str, body: str, around: str = "", m
 {body}{back}</section>\n"""
 
 
-def _figure(report: Report, figure: str, anchor: str, files: str | None) -> str:
+def picture(report: Report, figure: str, anchor: str, files: str | None) -> str:
+    """The figure of an experiment, with its caption and links to its files."""
     if not figure:
         return ""
     label = report.get("alt") or f"Figure: {report['finding']}"
@@ -75,7 +81,8 @@ def _figure(report: Report, figure: str, anchor: str, files: str | None) -> str:
     return framed(picture, f"Figure of {report['experiment']}", caption)
 
 
-def _claims(claims: Sequence[Report], anchor: str) -> str:
+def claim_tables(claims: Sequence[Report], anchor: str) -> str:
+    """The claims of an experiment: those that state the finding before the others."""
     first = [claim for claim in claims if claim.get("headline")]
     rest = [claim for claim in claims if not claim.get("headline")]
     if not first or not rest:
@@ -98,7 +105,8 @@ def _claim_table(caption: str, claims: Iterable[Report], anchor: str) -> str:
     return table(caption, ("Outcome", "Claim", "Measured", "Required", "Source"), rows)
 
 
-def _assumptions(theories: Sequence[Report]) -> str:
+def assumption_tables(theories: Sequence[Report]) -> str:
+    """What the theories of an experiment assume, each condition with its measured number."""
     body = ""
     for theory in theories:
         rows = []
@@ -108,7 +116,7 @@ def _assumptions(theories: Sequence[Report]) -> str:
             rows.append((outcome, words, number(a["measured"]), number(a["needed"])))
         title = (theory["theory"], theory["label"], "exact" if theory["exact"] else "a reduction")
         body += table(", ".join(filter(None, title)), ("Outcome", "Assumption", "Measured", "Needed"), rows)
-    return _details("What the theory assumes, measured", body, tally(a for t in theories for a in t["assumptions"]))
+    return details("What the theory assumes, measured", body, tally(a for t in theories for a in t["assumptions"]))
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -122,7 +130,8 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 <thead role="rowgroup"><tr role="row">{head}</tr></thead><tbody role="rowgroup">\n{body}</tbody></table>\n"""
 
 
-def _command(report: Report) -> str:
+def command(report: Report) -> str:
+    """The command that runs an experiment again."""
     chosen = report["parameters"].items() if report["preset"] == "custom" else ()
     words = [word for option, value in chosen for word in (f"--{option}", _option(value))]
     named = {"full": [], "custom": [], "quick": ["--quick"]}.get(report["preset"], ["--preset", report["preset"]])
@@ -143,12 +152,14 @@ def linked(reference: Report) -> str:
     return f'<a href="{escape(address, quote=True)}">{words}</a>'
 
 
-def _references(references: Iterable[Report]) -> str:
+def reference_list(references: Iterable[Report]) -> str:
+    """The publications of an experiment, each with the place in it."""
     items = [f"<li>{linked(r)} <em>{text(r['where'])}</em></li>" for r in references]
     return f'<ul class="references" aria-label="References">{"".join(items)}</ul>' if items else ""
 
 
-def _details(summary: str, body: str, note: str = "") -> str:
+def details(summary: str, body: str, note: str = "") -> str:
+    """A part of a page that is closed until a reader opens it; nothing without a body."""
     summary += f" <small>{escape(note)}</small>" * bool(note)
     return f"<details><summary>{summary}</summary>\n<div>{body}</div></details>" if body else ""
 

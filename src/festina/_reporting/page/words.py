@@ -10,7 +10,7 @@ from html import escape
 SCIENTIFIC = re.compile(r"(?<![\w.])([-+]?[\d.]+)e([-+]?\d+)(?![\w.])", re.IGNORECASE)
 # Markdown as docstrings and captions use it: `code`, **strong**, *emphasis*; an escaped star is a star.
 MARKDOWN = re.compile(
-    r"`+(?P<code>[^`]+)`+|\*\*(?P<strong>\S(?:.*?\S)?)\*\*|(?<![\w*])\*(?P<em>\S(?:[^*]*\S)?)\*(?![\w*])|\\(?P<star>\*)",
+    r"`+(?P<code>[^`]+)`+|\*\*(?P<strong>\S(?:.*?\S)??)\*\*|(?<![\w*])\*(?P<em>\S(?:[^*]*\S)?)\*(?![\w*])|\\(?P<star>\*)",
     re.DOTALL,
 )
 
