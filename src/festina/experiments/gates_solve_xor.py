@@ -1,8 +1,8 @@
 """Gates split exclusive or into one linear problem per point, each learned along a closed form.
 
 No linear network does better than loss 1/2 on exclusive or. A gated network with one pathway per point does: each
-pathway receives one point, which a linear map fits, and no two pathways are ever open together. With s and d the
-moments of a pathway, correlation and input variance, the strength a of each obeys
+pathway receives one point, which a linear map fits, and no two pathways are ever open together. With s the correlation
+and d the input variance of a pathway, its strength a obeys
 
     da/dt = 2a (s − d a),   s = √(2 + Δ²)/4,   d = (2 + Δ²)/4,   L = ½ − 4sa + 2da² = ½ (1 − a d/s)²
 
@@ -164,12 +164,14 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         paper(
-            "Share of the activity of ReLU units that is for one point, after training: lowest over seeds",
+            "Share of the activity of ReLU units for one point, after training: lowest over seeds",
             at_least(end.selectivity.min(), 0.97),
             panel="c",
         ),
         ours(
-            "The same share when the loss has fallen by 5 %: lowest over seeds", at_least(min(by_then), 0.9), panel="c"
+            "Share of the activity of ReLU units for one point, when the loss has fallen by 5 %: lowest over seeds",
+            at_least(min(by_then), 0.9),
+            panel="c",
         ),
         ours(
             "Share of the weight of ReLU units for each point: smallest",
@@ -195,7 +197,7 @@ def figure(result: Result) -> Figure:
     overlay(at["b"], theory=data.theory_loss, colours=COLOUR_OF["gated"])
     # Thin, because a pale line would be hidden below those of the gated networks.
     at["b"].plot(data.time, data.relu_loss.transpose("time", "seed"), color=COLOUR_OF["ReLU"], lw=1)
-    at["b"].set(ylabel="loss", title="Small random weights", ylim=(-0.02, 0.53))
+    at["b"].set(ylabel="loss", title="Small random weights: ReLU learns like gated", ylim=(-0.02, 0.53))
     overlay(at["c"], data.selectivity, colours=COLOUR_OF["ReLU"])
     mean = data.relu_loss.mean("seed")
     border(at["c"], float(data.time[int((mean < MOVING * mean[0]).argmax("time"))]))

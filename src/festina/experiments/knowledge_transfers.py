@@ -2,11 +2,11 @@
 
 A two-layer linear network learns the tree of eight items, then a relative of it: “revised” turns the sign of one
 feature, “colour” groups the same items in another way. Modes that both tasks share are kept; the others are unlearned
-and learned again. The new task begins with a lower loss than that of an untrained network, ½κ‖Σ − Σ′‖² with κ the
-variance of the inputs and Σ and Σ′ the two targets. It is still learned later than by a network that starts from
-scratch: a mode with the wrong sign has to pass near a saddle, and takes ln(1/λ)/s to leave it, with λ the balance of
-the layers and s the singular value of the mode. The closed form holds across the switch of tasks, and gradient descent
-tends to it at first order in the learning rate.
+and learned again. At the switch the loss of the new task is ½κ‖Σ − Σ′‖², with κ the variance of the inputs and Σ and Σ′
+the two targets; an untrained network has a larger one. The new task is still learned later than by a network that
+starts from scratch: a mode with the wrong sign has to pass near a saddle, and takes ln(1/λ)/s to leave it, with λ the
+balance of the layers and s the singular value of the mode. The closed form holds across the switch of tasks, and
+gradient descent tends to it at first order in the learning rate.
 
 With λ = 0 the network never leaves the saddle. Once the tree is learned to the end, as many modes of the new task are
 out of reach as the product of the two tasks' orthogonal (polar) factors has eigenvalues −1: one of the revised tree and
@@ -222,8 +222,8 @@ def figure(result: Result) -> Figure:
         for letter in (losses, modes):
             at[letter].set_xlabel("time since the switch of tasks (τ)")
         name = "revised tree" if variant == "revised" else "colours"
-        at[losses].set_title(f"Loss of the {name}")
-        at[modes].set_title(f"Modes of the {name}")
-    never = Line2D([], [], color=INK, lw=THIN, ls=":", label="λ = 0")
-    key(sheet, {"after the tree": AFTER, "from scratch": SCRATCH, "mode of both tasks": GREY}, marks=[never])
+        at[losses].set_title(f"Second task, {name}: loss")
+        at[modes].set_title(f"Second task, {name}: modes")
+    never = Line2D([], [], color=INK, lw=THIN, ls=":", label="theory, λ = 0")
+    key(sheet, {"after the tree": AFTER, "from scratch": SCRATCH, "shared mode": GREY}, marks=[never])
     return sheet

@@ -5,14 +5,14 @@ shared pathway and, beside it, one pathway for every set of m contexts. Sets of 
 from small weights, those with m = C − 1 solve it first. What the shared pathway leaves does not explain this: on this
 residual a set and its complement have the same singular value S_m = σ√(m(C−m)/C)/N, and sets of half the contexts have
 the largest. But until the shared pathway has learned, at time t_c, all pathways grow on the whole target, where their
-singular value s_raw is the larger the larger the set. In the closed form `ContextRace` they learn the residual as B(t)
+singular value s_raw rises with the size of the set. In the closed form `ContextRace` they learn the residual as B(t)
 from an initial strength B₀,
 
     B₀ = a K² exp[2(s_raw − S_m) t_c]        B(t) = B∞ / (1 − (1 − B∞/B₀) e^(−2 S_m t)),
 
 with a the effective strength of their initial weights and K a constant. The head start B₀/a is thousands to hundreds of
-thousands, and more with more contexts. Losses and times follow from the weights, with nothing fitted. So does the order
-of all sizes, already from the leading logarithm of the time.
+thousands, and more with more contexts. Losses and times follow from the weights, with nothing fitted. The order of all
+sizes follows already from the leading logarithm of the time.
 
 The loss of a ReLU network is that of the network for all contexts but one to a few per cent, once curves are shifted by
 some epochs. No other size comes closer if the shared pathway has half as many units as the ReLU network.
@@ -154,7 +154,7 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         ours(
-            "Head start B₀/a that decides: all contexts but one / one context, least",
+            "Head start B₀/a: all contexts but one / one context, least",
             at_least(advantage, 100),
             headline=True,
             panel="d",
@@ -203,7 +203,7 @@ def figure(result: Result) -> Figure:
         one = most.sel(size=size)
         overlay(at["a"], one.gated_loss / first, one.predicted_loss[:1] / first, along="epoch", colours=colour)
     at["a"].plot(data.epoch, most.relu_loss[0] / first, color=INK, lw=1)
-    at["a"].set(xlabel=EPOCHS, ylabel="loss / first loss", yscale="log", ylim=(1e-3, 1.3))
+    at["a"].set(xlabel=EPOCHS, ylabel="loss / initial loss", yscale="log", ylim=(1e-3, 1.3))
     at["a"].set_title(f"Pathways for sets of m of {count} contexts")
     for number in data.contexts.values:
         here = data.sel(contexts=number, size=slice(1, number - 1))
