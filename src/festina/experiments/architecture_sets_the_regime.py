@@ -216,7 +216,7 @@ def _draw_shapes(axes: Axes, distances: DataArray, title: str) -> None:
     axes.pcolormesh(_logarithm(distances.isel(when=-1).mean("task").transpose("shape", "lam")), **SCALE)
     axes.set_xticks(range(distances.sizes["lam"]), _names(distances.lam))
     axes.set_yticks(range(distances.sizes["shape"]), list(distances["shape"].values))
-    axes.set(title=title, xlabel="balance λ", ylabel="shape N_i-N_h-N_o")
+    axes.set(title=title, xlabel="balance λ", ylabel="inputs-hidden-outputs")
     axes.invert_yaxis()
 
 

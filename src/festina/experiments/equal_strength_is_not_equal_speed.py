@@ -144,5 +144,5 @@ def figure(result: Result) -> Figure:
         at["b"].semilogx(line.start, line, color=INK, lw=THIN, ls=DASHES)
         beside(at["b"], float(line.start[-1]), float(line[-1]), SHORT[name])
     at["b"].set(xlabel="initial strength a₀ of a linear pathway", ylabel="margin Δ of equal speed")
-    at["b"].set(ylim=(0.78, 1.02), title="Equal speed: another margin")
+    at["b"].set(ylim=(0.78, 1.02), title="Equal speed depends on the widths")
     return sheet

@@ -220,7 +220,7 @@ def figure(result: Result) -> Figure:
     for k in few:
         at["d"].plot(data.epoch, data.twin_loss.sel(twin="weighted", tried=k) / data.loss[0], color=COLOURS[k], lw=1.5)
     at["d"].set(xlabel=EPOCHS, ylabel="loss over initial loss", yscale="log", ylim=(1e-4, 1.5))
-    titles = ("Clusters, all rows alike", "Clusters, by size", "Success of k-means at K = 4", "Four gates suffice")
+    titles = ("Clusters, all rows alike", "Clusters, by size", "Success of k-means at K = 4", "Four gates follow ReLU")
     for axes, title in zip(at.values(), titles, strict=True):
         axes.set_title(title)
     ways = [Patch(color="0.8", label="one start"), Line2D([], [], color="0.1", marker="D", ls="", label="best of ten")]

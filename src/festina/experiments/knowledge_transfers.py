@@ -194,7 +194,7 @@ def claims(result: Result) -> list[Claim]:
         ours("Delay of the feature that turns, relative gap of its slope in ln(1/λ) from 1/s", at_most(slope, 0.1)),
         ours("Number of modes of the revised tree out of reach with λ = 0", between(reach[0], 1, 1), panel="a"),
         ours("Number of modes of the colours out of reach with λ = 0", between(reach[1], 2, 2), panel="c"),
-        ours("Modes out of reach less eigenvalues −1 between the polar factors: largest", at_most(difference, 0)),
+        ours("Modes out of reach minus eigenvalues −1 of the polar product: largest", at_most(difference, 0)),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Pathways shared by all contexts but one learn fastest, because they start ahead, and more so with more contexts.
+"""Pathways shared by all contexts but one learn fastest, by a head start that grows with the number of contexts.
 
 Items have a tree of features in common, and another tree of their own in each of C contexts. A gated network has a
 shared pathway and, beside it, one pathway for every set of m contexts. Sets of any size m could solve the task; trained
@@ -170,14 +170,14 @@ def claims(result: Result) -> list[Claim]:
             panel="a",
         ),
         ours("Loss of all contexts but one and of ReLU, not shifted: largest distance", at_most(max(raw), 0.13)),
-        paper("Mean distance from ReLU: all contexts but one / one context, largest", at_most(private.max(), 0.6)),
-        ours("Mean distance from ReLU, wide shared pathway: other sizes / all but one, least", at_least(half, 1.0)),
+        paper("Mean loss gap to ReLU: all contexts but one / one context, largest", at_most(private.max(), 0.6)),
+        ours("Mean loss gap to ReLU, wide shared pathway: other sizes / all but one, least", at_least(half, 1.0)),
     ]
     for few in (True, False):
         some = closer[(counts < 5) == few]
         if some.size:
             which = comma_separated(some.contexts.values)
-            text = f"Mean distance from ReLU, equal widths, {which} contexts: other sizes / all but one, least"
+            text = f"Mean loss gap to ReLU, equal widths, {which} contexts: other sizes / all but one, least"
             reason = "" if few else "all but one is then ahead of ReLU, which comes closer to 3 of 5"
             statements.append(paper(text, at_least(some.min(), 1.0), fails=reason))
     if len(counts) == 1:
@@ -215,7 +215,7 @@ def figure(result: Result) -> Figure:
     at["b"].set(xlabel="share of contexts in a set, m/C", ylabel="epochs to a tenth of the loss")
     at["b"].set(ylim=(0, None), title="All contexts but one are fastest")
     values = most.sel(size=sizes).strength
-    for of, label, place in (("target", "s_raw, target", (-12, 2)), ("residual", "S_m, residual", (0, -16))):
+    for of, label, place in (("target", "on the target", (-12, 2)), ("residual", "on the residual", (0, -16))):
         dots(at["c"], sizes, values.sel(of=of), colours, hollow=of == "residual")
         end = (sizes[-1], float(values.sel(of=of)[-1]))
         at["c"].annotate(label, end, place, textcoords="offset points", ha="right")
