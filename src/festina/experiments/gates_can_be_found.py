@@ -53,8 +53,9 @@ ten starts over sets of trainings (diamonds). **d** Loss of a ReLU network (thic
 gates of b. An epoch is one step at rate 10⁻³ on the loss summed over samples.
 """
 ALT = """
-With four clusters the centroids are dark in all three contexts or in two of them, but not pure; single starts often
-miss a gate. The loss of a gated network with four gates stays near that of ReLU, and with two gates it stops falling.
+With four clusters the centroids are dark in all three contexts or in two of them, but not pure; single runs of k-means
+often miss a gate. The loss of a gated network with four gates stays near that of ReLU, and with two gates it stops
+falling.
 """
 CONTEXTS, ITEMS = 3, 8
 WAYS = {

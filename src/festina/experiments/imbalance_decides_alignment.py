@@ -145,7 +145,7 @@ def claims(result: Result) -> list[Claim]:
             at_most(largest(drift - 1), 0.1),
         ),
         paper(
-            "The published ν = w·β*/a, with tanh or coth, against ours: largest relative gap over δ and two starts",
+            "The published ν = w·β*/a, with tanh or coth, against ours: largest relative gap over δ and two initial β",
             at_most(max(neuron.gap_of_nu(each, r) for nu in nus for each in nu), 1e-8),
         ),
         paper(

@@ -52,8 +52,9 @@ CAPTION = """
 A network learns the tree of eight items, and then the same tree with one feature of the opposite sign (**a**, **b**) or
 the same features over other groups of the items (**c**, **d**). **a**, **c** Loss of the second task, after the tree
 and for a network that starts from scratch; below the grey line it counts as learned. Dotted: the theory for layers with
-balance λ = 0, which never learn the rest. **b**, **d** Strength of every mode of the second task over its target before
-and after the switch of tasks at time 0; modes that both tasks share are grey. The theory is exact, without a fit.
+balance λ = 0, which never learn all modes. **b**, **d** Strength of every mode of the second task over its target
+before and after the switch of tasks at time 0; modes that both tasks share are grey. The theory is exact, without a
+fit.
 """
 ALT = """
 After the tree both new tasks start at a lower loss than from scratch, but the curves cross, and the network from

@@ -5,9 +5,9 @@ A network learns handwritten digits. The squared distances between the first hun
 compared with those that the theory predicts for all pairs. From small weights the prediction is √(κXY) [vanrossem2024,
 eq. 10], where X and Y are the squared distances of the images and of the targets: it is 0 within a class and √(2κX)
 between classes. Predictions for single pairs need not be consistent, so the source sums them over other images, with
-weights exp(−distance) [vanrossem2024, eq. 50]. Its released code takes these weights from raw pixels ("eq. 50 as run").
-There they are exactly 1 within a class and 0 otherwise, so the prediction is one number for each pair of classes, times
-the sizes of the two classes.
+weights exp(−distance) [vanrossem2024, eq. 50]. Its released code takes these weights from raw pixels. There they are
+exactly 1 within a class and 0 otherwise, so the prediction is one number for each pair of classes, times the sizes of
+the two classes.
 
 The source prints a correlation of 0.703 with this prediction, over all 100 × 100 entries. The printed training is the
 preset `as_printed`; its claims require this value to 0.06. The released code trained with Adam, the preset `as_run`. At
@@ -19,9 +19,9 @@ nearly as well as eq. 50 does. For pairs of different classes the correlation of
 printed training it is lower there than that of the images themselves, with no network and no theory; the weights of eq.
 50 do not help either, as eq. 10 without them correlates better. These two comparisons are claimed for `as_printed`
 only. The default values take the printed network at five times its learning rate for 20 epochs, a fifth of its time.
-There, between classes, the images have 0.48 and eq. 50 as run has 0.53 (mean of 2 trials). Over all entries eq. 50 as
-run has 0.74 there, more than with its weights as they are printed, 0.62, or normalised, 0.33 (0.56 without the
-diagonal, which is then 0). The digits are those of MNIST where its files are found (`festina.tasks.mnist`), else a
+There, between classes, the images have 0.48 and eq. 50 on raw pixels has 0.53 (mean of 2 trials). Over all entries eq.
+50 on raw pixels has 0.74 there, more than with its weights as they are printed, 0.62, or normalised, 0.33 (0.56 without
+the diagonal, which is then 0). The digits are those of MNIST where its files are found (`festina.tasks.mnist`), else a
 synthetic stand-in for MNIST, and then figure and claims say so.
 """
 
