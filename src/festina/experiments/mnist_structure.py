@@ -203,7 +203,7 @@ def figure(result: Result) -> Figure:
     titles = {NETWORK: f"Network ({name})", AS_RUN: "Theory (eq. 50)", CLASSES: "Labels alone"}
     draw_maps(at, data.relative, data.digit, titles)
     marks = draw_correlations(at["d"], data.correlation, ROWS)
-    at["d"].set_title("Correlation of the network with theory, images and labels")
+    at["d"].set_title("What correlates with the network")
     border(at["d"], REPORTED, f"printed: {REPORTED:g}")
     key(sheet, kinds=(), marks=marks)
     return sheet
