@@ -222,7 +222,7 @@ def figure(result: Result) -> Figure:
     for letter in "cd":
         border(at[letter], 1.0)
         at[letter].margins(y=0.1)
-    at["c"].set(title="H and P are fitted well, w not always", xlabel="R² of the fit, median over seeds")
+    at["c"].set(title="Quality of the fit of every network", xlabel="R² of the fit, median over seeds")
     at["d"].set(
         title="The ratio of rates differs between networks", xlabel="κ, rate below / rate above the layer", xscale="log"
     )

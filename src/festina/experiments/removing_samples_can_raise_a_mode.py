@@ -82,13 +82,13 @@ def claims(result: Result) -> list[Claim]:
             panel="d",
         ),
         paper(
-            f"Removing an input or output raises the first singular value: data sets, of {trials}",
+            f"Removing an input or output raises the first singular value: number of {trials} data sets",
             at_most(of_columns, 0),
             headline=True,
             panel="a",
         ),
         paper(
-            f"Removing a sample of positive data raises the first singular value: data sets, of {trials}",
+            f"Removing a sample of positive data raises the first singular value: number of {trials} data sets",
             at_most(positive * trials, 0),
             panel="c",
         ),

@@ -176,7 +176,7 @@ def claims(result: Result) -> list[Claim]:
             panel="c",
         ),
         paper(
-            f"Share of the shared pathway for M > 1, random weights of deviation {scale:g}: smallest over M and seeds",
+            f"Share of the shared pathway, M > 1, weights of standard deviation {scale:g}: smallest over M and seeds",
             at_least(certain, 0.9),
         ),
         ours("Gap between training and closed form: order in the learning rate", between(data.order_in_lr, 0.9, 1.1)),

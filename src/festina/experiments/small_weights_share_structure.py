@@ -179,7 +179,7 @@ def claims(result: Result) -> list[Claim]:
             panel="a",
         ),
         ours("Gram ratio (between / within domains), smallest weights, K = 1", at_least(sharing, 0.8), panel="b"),
-        ours("The same by traces (1 if equal items coincide), smallest weights, K = 1", at_most(agreement, 0.2)),
+        ours("Ratio of Gram traces (1 if equal items coincide), smallest weights, K = 1", at_most(agreement, 0.2)),
         ours(
             "Error of untrained pairs from the largest weights, K = 1, over that of layers that keep their weights",
             between(one[-1] / data.lazy_error[-1], 0.9, 1.15),

@@ -162,7 +162,7 @@ def claims(result: Result) -> list[Claim]:
     power = float(abs(loser_over_winner(grown) - ratio).where(grown.isel(path=0) > np.log(10)).max())
     return [
         paper(
-            f"Smallest share of a level learned through its better sense, random weights of deviation {least:g}",
+            f"Smallest share of a level learned through its better sense, weights of standard deviation {least:g}",
             at_least(shares.isel(path=0, scale=-1).min(), 0.95),
             headline=True,
             panel="c",
@@ -179,7 +179,7 @@ def claims(result: Result) -> list[Claim]:
         ours("Pathways of equal correlation: largest gap of their shares from ½", at_most(uneven, 1e-9)),
         ours("Logarithmic growth, weaker over stronger pathway: largest gap from s₂/s₁", at_most(power, 0.01)),
         ours("Gap between training and closed form: order in the learning rate", between(data.order_in_lr, 0.9, 1.1)),
-        paper("Fewer layers: exponent of a rival's final in its initial strength, 3 layers", between(deep, 0.98, 1.02)),
+        paper("Fewer layers: final strength of the rival, exponent in its initial one", between(deep, 0.98, 1.02)),
         paper("Two paths for one: exponent of weaker/stronger in a₀² (1 − 1/√2 = 0.293)", between(paths, 0.283, 0.303)),
         paper(f"Larger initial strength: final ratio, gap from {advantage:g}", at_most(larger, 0.01), panel="d"),
         paper(f"Unbalanced layers: final ratio, gap from ((k + 1/k)/2)² = {ahead:.4g}", at_most(unbalanced, 0.01)),
