@@ -175,7 +175,7 @@ def claims(result: Result) -> list[Claim]:
         ),
         ours("Epochs to 10 % loss: single points / two contexts", at_least(points[0.1] / twin[0.1], 1.3), panel="c"),
         ours(
-            f"Epochs to 1 % loss, weights of standard deviation {data.attrs['small']:.1g}: single points / two contexts",
+            f"Epochs to 1 % loss, weights of standard deviation {data.attrs['small']:.1g}: points / two contexts",
             at_most(late, 0.9),
         ),
         ours("Epochs to 1 % loss: single points, items only / two contexts", at_least(items_only, 1.1), panel="c"),

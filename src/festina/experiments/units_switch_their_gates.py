@@ -193,7 +193,7 @@ def claims(result: Result) -> list[Claim]:
             fails="units that split contexts change the hidden geometry; loss and outputs do not show it",
         ),
         ours(
-            f"Units strong and on everywhere at first, weights of {float(printed.start):.0e}: final share on everywhere",
+            f"Units strong and on everywhere early, weights of {float(printed.start):.0e}: final share on everywhere",
             at_most(printed.kept_all_on, 0.1),
         ),
     ]
