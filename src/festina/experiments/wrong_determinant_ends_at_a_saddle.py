@@ -1,4 +1,5 @@
-"""A balanced square linear network whose map starts with the wrong sign of the determinant never learns its last mode.
+"""Under gradient flow a balanced square linear network whose map starts with the wrong sign of the determinant never
+learns its last mode.
 
 If the layers of a square two-layer linear network are balanced with λ = 0, gradient flow cannot change the sign of the
 determinant of its map. With the wrong sign it ends at a saddle, where the mode of the smallest singular value s is
