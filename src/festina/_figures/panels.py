@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH = 8.8  # inches: 845 pixels, the column of the page
 KINDS = ("training", "theory")
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def panels(arrangement: str, *, row: float = 2.9, **options: Any) -> tuple[Figure, dict[str, Axes]]:
@@ -90,6 +91,14 @@ def beside(axes: Axes, x: float, y: float, label: str, *, colour: str = INK) -> 
     """The name of a curve, right of its last point."""
     place: dict[str, Any] = dict(textcoords="offset points", va="center", ha="left", annotation_clip=False)
     axes.annotate(label, (x, y), (6, 0), size=LEGEND_SIZE, color=colour, **place)
+
+
+def plain(value: float) -> str:
+    """A number as a figure shows it: 10⁻⁸ if it is a small or large power of ten, and with a true minus sign."""
+    short = f"{value:.0e}"
+    if short.startswith("1e") and float(short) == value and not 0.01 <= value < 1e4:
+        return "10" + str(int(short[2:])).translate(SUPERSCRIPTS)
+    return f"{value:g}".replace("-", "−")
 
 
 def mark(label: str, marker: str = "o", *, colour: str = INK, **look: Any) -> Any:

@@ -1,13 +1,14 @@
 """A ReLU network that learns items in contexts has the loss and outputs of a gated linear network with four gates, but
 not its hidden geometry.
 
-Eight items have some features in common and others in each of three contexts. Gated linear networks learn the same task
-beside a ReLU network, with one pathway that is always on and others for two contexts, for one, or both. Given the gates
-of the ReLU network for every unit, sample and step, a linear network *is* that network (`gates.replay`), which is true
-of any. With four gates that never change it is a surrogate: with pathways for two contexts it has the loss of the ReLU
-network to 2 or 3 % of the initial loss, once shifted by some 25 epochs, and its outputs to 6 % at 1000, 4000 and 8000
-epochs. With pathways for one context it falls behind. The shift comes from the widths, since half of the ReLU units
-learn the first modes; a twin with 350 common units and 117 in each other pathway, fitted to such curves, needs none.
+Eight items have some features that are the same in all three contexts, and others that differ. A ReLU network and gated
+linear networks learn this task. The gated networks have a common pathway, which is always on, and others that are on in
+two contexts, in one, or both kinds. A linear network that is given the gates of every ReLU unit, for every sample and
+step, *is* the ReLU network (`gates.replay`); that holds for any ReLU network. Four gates that never change give an
+approximation, the twin. With pathways for two contexts its loss is that of the ReLU network to 2 or 3 % of the initial
+loss, once shifted by some 25 epochs, and its outputs agree to 6 % at 1000, 4000 and 8000 epochs. With pathways for one
+context it falls behind. The shift comes from the widths, since half of the ReLU units learn the first modes; a twin
+with 350 common units and 117 in each other pathway, fitted to such curves, needs no shift.
 
 **What does not reproduce.** Pairwise distances between hidden activities correlate at r = 0.99 with those of the ReLU
 network while common features are learned, but at 0.86 in the end, where two ReLU networks have 0.99; a twin with
@@ -15,8 +16,8 @@ pathways for one context comes nearer. In the plane of classical scaling the lay
 their leading dimensions show different features. Pathways for one context beside those for two stay small, not
 inactive. Four pathways of 100 units are not as many units as 700. With the printed weights of 10⁻⁷ for all pathways the
 twin is far behind, and at a rate of 0.001 on the loss averaged over samples 8000 epochs end within the first drop. The
-released code, whose settings are the defaults here, sums the loss over samples, starts contextual pathways with twice
-the weights, and trains these on what the common pathway leaves.
+released code, whose settings are the defaults here, sums the loss over samples, gives contextual pathways initial
+weights that are twice as large, and trains them on the residual of the common pathway.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ two contexts open, turned and scaled onto it. Lines join the same sample in both
 the loss summed over samples.
 """
 ALT = """
-The loss with pathways for two contexts follows ReLU down to a hundredth of its initial value, that with pathways for
-one levels off above; the agreement of hidden layers falls, and the same samples end far apart in the two layers.
+The loss of the gated network with pathways for two contexts follows that of ReLU down to a hundredth of its initial
+value; with pathways for one context it levels off above. The agreement of hidden layers falls late in training, and the
+same samples end far apart in the two layers.
 """
 CONTEXTS, ITEMS = 3, 8
 AXES = ("network", "sample", "dimension")  # of the layouts of hidden layers
@@ -124,7 +126,7 @@ def claims(result: Result) -> list[Claim]:
     losses, alike = end.gated_loss.mean("seed"), end.geometry
     left = losses.sel(net=SINGLES) / losses.sel(net=DOUBLES)
     averaged = np.interp(data.epoch[-1] / (CONTEXTS * ITEMS), data.epoch, data.relu_loss.mean("seed"))
-    late = "" if as_run else "contextual pathways with weights this small come late; as run they were twice as large"
+    late = "" if as_run else "contextual pathways with weights this small learn late; the released code doubles them"
     statements = [
         paper(
             f"Loss of the two-context twin, shifted {doubles.time_shift:.0f} epochs, and ReLU: gap over initial loss",
@@ -136,7 +138,7 @@ def claims(result: Result) -> list[Claim]:
         paper(
             "Correlation of hidden geometry at 8000 epochs, two-context twin with ReLU: at least as of two ReLU seeds",
             at_least(alike.sel(net=DOUBLES), end.seed_geometry),
-            fails="they part late in training, when ReLU units come to be on for some items of a context only",
+            fails="they diverge late in training, when ReLU units become active for some items of a context only",
             headline=True,
             panel="c",
         ),
@@ -183,29 +185,23 @@ def claims(result: Result) -> list[Claim]:
         paper(
             "ReLU at a rate of 0.001 on the averaged loss learns in as many epochs: last loss over first",
             at_most(averaged / data.relu_loss[:, 0].mean(), 0.01),
-            fails="an epoch on the averaged loss is worth 1/24 of an epoch here; as run the loss was summed",
+            fails="an epoch on the averaged loss is worth 1/24 of an epoch on the summed loss of the released code",
         ),
     ]
     if as_run and WIDE in data.net:
-        text = (
-            "Loss of the twin with 350 common and 3 × 117 units, fitted, and ReLU, not shifted: gap over initial loss"
-        )
+        text = "Loss of the twin with fitted widths (350 and 3 × 117) and ReLU, not shifted: gap over initial loss"
         statements.append(ours(text, at_most(data.sel(net=WIDE).raw, 0.04), fitted=True, panel="a"))
     if as_run:
         known = table([SEPARATE[name] for name in data.net.values], "net", "fraction") / np.array(SEPARATE["ReLU"])
         gap = largest((data.time_to / data.reference_time_to / known - 1).where(np.isfinite(data.time_to), 0.0))
-        text = (
-            "Epochs to 50, 10 and 1 % of the loss, over ReLU, against separately written code (six seeds): largest gap"
-        )
+        text = "Epochs to 50, 10 and 1 % of the loss over those of ReLU, against separate code (six seeds): largest gap"
         statements.append(ours(text, at_most(gap, 0.04)))
     if "norm" in data:
         ones, twos = data.norm[..., 1 : CONTEXTS + 1], data.norm[..., CONTEXTS + 1 :]
         share = (ones.max("path") / twos.min("path")).mean("seed")
         text = "One-context pathways stay inactive: their largest norm over the least of two-context pathways"
         statements.append(paper(text, at_most(share[0], 0.05), fails="they stay small, but they do learn"))
-        text = (
-            "Norms of one-context over two-context pathways: the ratio if they see contexts, over that if they do not"
-        )
+        text = "Norms of one-context over two-context pathways: ratio with context inputs over ratio without"
         statements.append(ours(text, at_least(share[1] / share[0], 1.5)))
     return statements
 
@@ -223,9 +219,9 @@ def figure(result: Result) -> Figure:
         at["c"].plot(one.epoch, one.geometry, color=COLOUR[name], lw=1.5)
     twin_comparison.draw_layout(at["d"], data.layout.values, data.context.values, (COLOUR["ReLU"], COLOUR[DOUBLES]))
     at["a"].set(xlabel=EPOCHS, ylabel="loss over initial loss", yscale="log", ylim=(1e-4, 1.5), title="Loss")
-    at["b"].set(xlabel=EPOCHS, ylabel="relative distance from ReLU", ylim=(0, 0.4), title="Outputs")
-    at["c"].set(xlabel=EPOCHS, ylabel="correlation of distances", ylim=(0.8, 1.01), title="Geometry of hidden layers")
-    at["d"].set_title("Hidden layers at the end")
+    at["b"].set(xlabel=EPOCHS, ylabel="relative distance from ReLU", ylim=(0, 0.4), title="Distance of outputs")
+    at["c"].set(xlabel=EPOCHS, ylabel="correlation with ReLU", ylim=(0.8, 1.01), title="Agreement of hidden geometry")
+    at["d"].set_title("Hidden activity at the end")
     names = {"ReLU": COLOUR["ReLU"]} | {str(name): COLOUR[name] for name in data.net.values}
     key(sheet, names, kinds=(), title="ReLU network, and gated networks with pathways for")
     return sheet

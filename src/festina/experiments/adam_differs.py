@@ -1,12 +1,12 @@
 """Adam does not follow the time course of the two-point theory, but ends with the geometry that the theory predicts.
 
 The same networks are trained by gradient descent and by Adam. On two points the two rates of the theory are fitted to
-the curves of each rule. On exclusive or the final distances of the six pairs are compared with the theory, whose ratio
-of rates κ comes from descent on two points. The theory describes gradient flow: from small weights descent waits on a
-plateau, at the loss Y/8 of a network that has learned only the mean of its targets; Y is their squared distance. Adam
-divides gradients by their own size and does not wait, so two rates do not describe its curves. The theory still
-predicts which pairs end near and which far apart, but not how far: on exclusive or the distances are up to several
-times those of descent from the same weights.
+the curves of each rule. On exclusive or (XOR) the final distances of the six pairs of inputs are compared with the
+theory, whose ratio of rates κ is fitted to descent on two points. The theory describes gradient flow: from small
+weights descent waits on a plateau, at the loss Y/8 of a network that has learned only the mean of its targets; Y is
+their squared distance. Adam divides gradients by their own size and leaves the plateau at once, so two rates do not
+describe its curves. The theory still predicts which pairs end near and which far apart, but not how far: on exclusive
+or the distances are up to several times those of descent from the same weights.
 
 The source prints none of its settings for Adam, so there is one set of values here. On two points gain, rate and epochs
 are those of its code, 1, 10⁻⁶ and 3000; on exclusive or Adam's rate is chosen here. `adam_keeps_the_geometry` compares
@@ -51,10 +51,10 @@ CAPTION = """
 **a** Two points learned by gradient descent: the squared distances H of the two in the middle hidden layer and P in the
 output, and the product w of their output difference with its error. The dashed curves are a fit of the two rates of the
 two-point theory to all three. **b** The same for Adam: no two rates fit. **c** The loss on the two points. Descent
-waits on the plateau, the loss of a network that has learned only the mean of the two targets; Adam does not.
-**d** Exclusive or: distances of the six pairs of inputs in the middle hidden layer after training. In the shaded pairs
-both inputs have the same target. The bars are the distances that the theory predicts for each pair from the initial
-weights, with the ratio of rates that was fitted to descent in a.
+waits on the plateau (grey line), the loss of a network that has learned only the mean of the two targets; Adam does
+not. **d** Exclusive or: distances of the six pairs of inputs in the middle hidden layer after training, by both rules.
+In the shaded pairs both inputs have the same target. The bars are the distances that the theory predicts for each pair
+from the initial weights, with the ratio of rates that was fitted to descent in a.
 """
 ALT = """
 Under descent the dashed fit lies on the curves, under Adam it misses them. The loss of descent stays on a plateau and
@@ -187,7 +187,9 @@ def claims(result: Result) -> list[Claim]:
             panel="c",
         ),
         ours(
-            "Two points, Adam: final distance over the theory's with κ of descent", between(size, 0.5, 2.0), fitted=True
+            "Two points, Adam: final distance over that of the theory with the κ of descent",
+            between(size, 0.5, 2.0),
+            fitted=True,
         ),
         paper(
             "Exclusive or, Adam: largest distance between inputs of one target over the mean of the others",
@@ -210,16 +212,16 @@ def figure(result: Result) -> Figure:
     for letter, (rule, name) in zip("ab", NAMES.items(), strict=True):
         part = data.sel(rule=rule).swap_dims(record="epoch")
         overlay(at[letter], part.curves, part.fitted, by="curve", along="epoch", colours=CURVE_COLOURS)
-        at[letter].set(title=f"Two points, {name}", xlabel="epoch")
+        at[letter].set(title=f"Two points, {name}", xlabel="epoch", ylabel="H, P and w")
         trained(at["c"], part.epoch, part.loss, colour=RULE_COLOURS[rule])
     border(at["c"], data.attrs["plateau"], "plateau", across=True)
-    at["c"].set(title="Two points, loss", xlabel="epoch", ylabel="loss", yscale="log")
+    at["c"].set(title="Two points: Adam leaves the plateau at once", xlabel="epoch", ylabel="loss", yscale="log")
     looks: list[dict[str, Any]] = [
         dict(color=RULE_COLOURS[rule], marker=marker, ls="", ms=7, label=NAMES[rule])
         for rule, marker in zip(RULES, "os", strict=True)
     ]
     draw_pairs(at["d"], data.xor_distance, data.xor_predicted, looks)
-    at["d"].set_title("Exclusive or, final distances")
+    at["d"].set_title("Exclusive or: final distances")
     marks = [*(Line2D([], [], **look) for look in looks), Line2D([], [], label="theory, final distance", **THEORY)]
     colours = {label: CURVE_COLOURS[curve] for curve, label in CURVES.items()}
     key(sheet, colours, kinds=("training", "fit"), marks=marks)

@@ -6,8 +6,8 @@ this layer must reach (λ > 0 and N_h = N_o, or λ < 0 and N_h = N_i), the other
 stays as it is: the network is lazy. Otherwise the large layer has to turn, and the kernel moves in the end, which is
 called delayed rich. So a funnel, N_i > N_h = N_o, is lazy for positive λ, an inverted funnel for negative λ, and a
 square network for both. The published rule, in terms of sgn(N_i − N_o), is this special case. It fails for bottlenecks,
-N_h < N_i and N_h < N_o, which are delayed rich for both signs. From a map that is aligned with the task nothing has to
-turn, and every shape is lazy for both signs.
+N_h < N_i and N_h < N_o, which are delayed rich for both signs. From an initial map that is aligned with the task
+nothing has to turn, and every shape is lazy for both signs.
 
 Targets are Gaussian matrices with entries of variance 1, and inputs are white. The initial map is a Gaussian matrix
 with entries of standard deviation `scale`, cut to rank N_h, and its factors are λ-balanced. All kernel distances are
@@ -43,12 +43,12 @@ SHAPES = ((4, 4), (8, 4), (4, 8), (5, 5), (6, 5), (5, 6))  # (inputs, outputs)
 END = 1e6  # in τ: long after the delay |λ|/s² of all but the faintest modes
 CAPTION = """
 How far the tangent kernel is from its initial direction after learning, 1 − cos, on one scale in **a**, **b** and
-**d**: dark is lazy (the kernel stays), bright is rich. **a** Networks of different shapes, with the numbers of inputs,
-hidden units and outputs, at different balances λ, from random maps; mean over tasks. Circles mark where the rule of
-column spans says that large |λ| is lazy; in the outermost columns without a circle it says delayed rich. **b** The same
-from maps that are aligned with the task. **c** The first three shapes of a at the end and, dotted, at an early time: at
-large |λ| of the delayed sign learning takes long. **d** Networks 2-2-2, by λ and by the largest singular value of the
-initial map. All distances are those of the exact solution.
+**d**: dark is lazy (the kernel stays), bright is rich. **a** Networks of different shapes, the numbers N_i of inputs,
+N_h of hidden units and N_o of outputs, at different balances λ, from random maps; mean over tasks. Circles mark where
+the rule of column spans predicts that large |λ| is lazy; in the outermost columns without a circle it predicts delayed
+rich. **b** The same from maps that are aligned with the task. **c** The first three shapes of a at the end and, dotted,
+at an early time: where large |λ| is delayed rich, the kernel moves late. **d** Networks 2-2-2, by λ and by the largest
+singular value of the initial map. All distances are those of the exact solution.
 """
 SCALE: dict[str, Any] = dict(cmap="cividis", vmin=-6, vmax=0, shading="nearest", rasterized=True)
 ALT = """
@@ -198,9 +198,11 @@ def figure(result: Result) -> Figure:
         at["c"].plot(data.lam, mean.isel(when=0), ":", color=colour, lw=1.8)
     at["c"].set_xscale("symlog", linthresh=2.0)
     at["c"].set_xticks(data.lam.values, _names(data.lam))
-    at["c"].set(title="Large |λ| takes long", xlabel="balance λ", ylabel="kernel distance")
+    at["c"].set(title="Slow learning at large |λ|", xlabel="balance λ", ylabel="kernel distance")
     image = at["d"].pcolormesh(data.map_lam, data.start_scale, _logarithm(data.phase.mean("task_")), **SCALE)
-    at["d"].set(title="2-2-2: balance and size", xlabel="balance λ", ylabel="initial singular value", yscale="log")
+    at["d"].set(
+        title="2-2-2: balance and initial size", xlabel="balance λ", ylabel="initial singular value", yscale="log"
+    )
     for letter in "bd":
         sheet.colorbar(image, ax=at[letter], label="log₁₀ of the kernel distance")
     moments = {"-": "at the end", ":": f"at t = {float(data.when[0]):g} τ"}
@@ -214,7 +216,7 @@ def _draw_shapes(axes: Axes, distances: DataArray, title: str) -> None:
     axes.pcolormesh(_logarithm(distances.isel(when=-1).mean("task").transpose("shape", "lam")), **SCALE)
     axes.set_xticks(range(distances.sizes["lam"]), _names(distances.lam))
     axes.set_yticks(range(distances.sizes["shape"]), list(distances["shape"].values))
-    axes.set(title=title, xlabel="balance λ")
+    axes.set(title=title, xlabel="balance λ", ylabel="inputs-hidden-outputs")
     axes.invert_yaxis()
 
 

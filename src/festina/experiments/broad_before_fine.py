@@ -1,12 +1,13 @@
 """A deep network that learns a tree tells broad branches apart first and single items last; a shallow one does not.
 
-Features of the items flip with probability ε on each edge of a binary tree. The singular values of such a world fall
+Features of the items flip with probability ε on each edge of a binary tree. The singular values of such a task fall
 from level to level, and a deep linear network with small initial weights has learned half of level l at the time
 
     t = τ/(2s) ln(s/(λ a₀) − 1),    s = √η_l/P,  λ = 1/P,  a₀ = N_h σ²/2,
 
-in which nothing is fitted. Its hidden representations of the items move apart in the same order, as classical scaling
-(MDS) of their distances shows. A shallow network learns all levels at one rate.
+in which nothing is fitted. P is the number of items, η_l the eigenvalue of level l of their similarity matrix, N_h the
+number of hidden units and σ² the variance of the initial weights. The hidden representations of the items separate in
+the same order, as classical scaling (MDS) of their distances shows. A shallow network learns all levels at one rate.
 
 The slides say that networks must differentiate progressively. They do if 0 < ε < ½ and all levels have equally small
 initial strengths; near ½ the levels are so close that the random draw of the weights decides. With ε = ½ the items have
@@ -48,15 +49,15 @@ CAPTION = """
 **a** Strength of every level of a binary tree of eight items while a network with one hidden layer learns it from small
 random weights, one line for each seed. Level 0 is what all items share; branching 1 separates animals from plants,
 branching 2 the kinds within each, branching 3 single items. **b** The same without hidden layer. **c** Paths of the
-items in the hidden layer of one network from their common start to the dots, by classical scaling of their distances at
-each time: the first and (less) the last branching part them to the sides, the second up and down. **d** Half-time of
-every level against the probability ε that a feature flips on an edge of the tree, in training (dots, seed medians)
-and by the theory. The theory starts from the mean strength that the random weights give a mode, with nothing fitted.
+items in the hidden layer of one network from the origin to the dots, by classical scaling of their distances at each
+time, which is the colour: the first and (less) the last branching separate them to the sides, the second up and down.
+**d** Half-time of every level against the probability ε that a feature flips on an edge of the tree, in training (dots,
+seed medians) and by the theory. The theory starts from the mean initial strength of a mode; nothing is fitted.
 """
 ALT = """
 In the deep network the levels rise one after another, broad before fine; in the shallow one they rise together. In the
-hidden layer animals and plants part first, then their kinds, then single items. The half-times of the levels fan out
-for small ε and meet at one half.
+hidden layer animals and plants separate first, then their kinds, then single items. The half-times of the levels fan
+out for small ε and meet at one half.
 """
 LEVELS: dict[str, str] = dict(zip(("level 0", "branching 1", "branching 2", "branching 3"), COLOURS, strict=False))
 
@@ -136,13 +137,13 @@ def claims(result: Result) -> list[Claim]:
             panel="a",
         ),
         paper(
-            "Share of networks whose hidden representations part in the order of the tree",
+            "Share of networks whose hidden representations separate in the order of the tree",
             at_least(in_order(parted, "split").mean(), 1.0),
             headline=True,
             panel="c",
         ),
         paper(
-            "Stated half-times rise with the level: smallest rise, ε from 0.04 to 0.45 (τ)",
+            "Half-times of the formula rise with the level: smallest rise, ε from 0.04 to 0.45 (τ)",
             at_least(rises.min(), 1e-9),
             panel="d",
         ),
@@ -175,7 +176,7 @@ def claims(result: Result) -> list[Claim]:
         paper(
             "Networks must differentiate progressively, at ε = 0 too: number of modes that are learned",
             at_least(data.rank_at_end.sel(flip=0.0), 2),
-            fails="at ε = 0 all items are alike and the world has rank 1; progression needs 0 < ε < ½",
+            fails="at ε = 0 all items are alike and the task has rank 1; progression needs 0 < ε < ½",
             panel="d",
         ),
     ]
@@ -204,7 +205,7 @@ def figure(result: Result) -> Figure:
         reached = median.isel(level=level).where(np.isfinite(median.isel(level=level)))
         at["d"].plot(data.flip, reached, "o", color=colour, ms=6)
         predicted(at["d"], data.stated_flip, data.stated_half_time.isel(level=level), colour=colour)
-    at["d"].set(xlabel="probability ε of a flip", ylabel=f"half-{TIME}", title="Order needs 0 < ε < ½")
+    at["d"].set(xlabel="probability ε of a flip", ylabel=f"half-{TIME}", title="A fixed order needs 0 < ε < ½")
     key(sheet, LEVELS)
     return sheet
 
@@ -225,5 +226,5 @@ def _draw_places(axes: Axes, data: Dataset) -> None:
         shift = 0, 6 if y > 0 else -13
         axes.annotate(str(name), (x, y), shift, textcoords="offset points", ha="center", size=NOTE_SIZE)
     axes.margins(0.15, 0.22)
-    axes.set(title="Hidden layer, classical scaling", xlabel="first and last branching", ylabel="second branching")
+    axes.set(title="Items separate in the hidden layer", xlabel="first and last branching", ylabel="second branching")
     axes.figure.colorbar(axes.collections[-1], ax=axes, label=TIME, extend="max")

@@ -5,10 +5,10 @@ context. No linear map solves this task, since the second kind is a product of c
 it together with three pathways that are each open in two contexts. `PathDynamics`, from the same initial weights, is
 the limit of small steps of such a gated network. A ReLU network has nearly the same loss at all times. With pathways
 that are open in one context each, the loss is that of the ReLU network down to a fifth and then falls behind. Where
-both kinds compete, those for one context stay small. Yet the residual, which the shared pathway leaves to learn, cannot
-tell the two kinds apart:
+both kinds compete, those for one context stay small. Yet both kinds have equal singular values on the residual, which
+is what the shared pathway leaves to learn:
 
-    Σʸˣ of a subset of contexts = −Σʸˣ of its complement on the residual, so that their singular values are equal
+    Σʸˣ of a subset of contexts = −Σʸˣ of its complement on the residual
 
 On the target itself two contexts have the larger ones: the race is decided before the shared pathway has learned.
 
@@ -18,7 +18,7 @@ not its gates: while it solves the task, nearly all of its weight comes to be in
 a context and inactive on others. Most of it is in units for two contexts only if a unit counts as active on a context
 when it is active on most of that context's items. Table 1 gives initial weights of 10⁻⁷; curves as in figure 4 need
 0.005/700, since with 10⁻⁷ the first drop is near epoch 500 instead of 340. In the source's runs, pathways for contexts
-have a head start, with initial weights twice those of the shared one; otherwise they are slower late in training.
+have a head start, with initial weights twice those of the shared one; without it they are slower late in training.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def claims(result: Result) -> list[Claim]:
     most, late = data.majority.mean("seed").interp(epoch=8000), share.where(data.epoch >= 1000).max("epoch")
     statements = [
         paper(
-            "Two contexts (head start) and ReLU: mean distance of losses / first loss",
+            "Two contexts (head start) and ReLU: mean distance of losses / initial loss",
             at_most(near, 0.01),
             headline=True,
             panel="b",
@@ -175,13 +175,13 @@ def claims(result: Result) -> list[Claim]:
         paper(f"Two contexts (head start) and ReLU, shifted {shift} epochs: largest distance", at_most(after, 0.04)),
         ours("Epochs to a tenth of the loss: one context (head start) / ReLU", at_least(slower, 1.2), panel="b"),
         ours("Least loss of a linear map, summed over samples: 16.508", between(linear, 16.5084, 16.5085), panel="a"),
-        ours("Last loss, shared pathway alone / best linear map: relative gap", at_most(alone, 2e-3), panel="b"),
-        paper("Last loss of ReLU / first loss: it learns the whole task", at_most(last, 2e-3), panel="b"),
-        ours("Singular values on the residual, one context / two others: gap", at_most(tie, 1e-12), panel="c"),
-        ours("Singular value on the target: least, two contexts / largest, one", at_least(stronger, 1.3), panel="c"),
-        paper("Share of ReLU's weight active on all contexts, epoch 400", at_least(every, 0.98), panel="d"),
+        ours("Final loss, shared pathway alone / best linear map: relative gap", at_most(alone, 2e-3), panel="b"),
+        paper("Final loss of ReLU / initial loss: it learns the whole task", at_most(last, 2e-3), panel="b"),
+        ours("Singular values on the residual, one context against two others: gap", at_most(tie, 1e-12), panel="c"),
+        ours("Top singular value on target: least, two contexts / largest, one", at_least(stronger, 1.3), panel="c"),
+        paper("Share of ReLU's weight active on all items and contexts, epoch 400", at_least(every, 0.98), panel="d"),
         ours("Share of ReLU's weight active on some items of a context, end", at_least(some, 0.9), panel="d"),
-        paper("Share of ReLU's weight active on most items of two, epoch 8000", at_least(most, 0.6), panel="d"),
+        paper("Share of ReLU's weight active on most items of 2 contexts, epoch 8000", at_least(most, 0.6), panel="d"),
         paper(
             "Share of ReLU's weight active on all items of two contexts, largest after epoch 1000",
             at_least(late.sel(kind=TWO_WHOLE), 0.5),
@@ -203,9 +203,9 @@ def claims(result: Result) -> list[Claim]:
     return [
         *statements,
         ours("Mean distance of training from PathDynamics: order in the learning rate", between(order, 0.9, 1.1)),
-        ours("Mean distance of training from PathDynamics / first loss", at_most(gap[0], 0.002), panel="a"),
+        ours("Mean distance of training from PathDynamics / initial loss", at_most(gap[0], 0.002), panel="a"),
         paper("Both kinds in one network: largest norm of one context / least of two", at_most(ratio, 0.2)),
-        ours("Joint and sequential training: largest distance of losses / first loss", at_most(joint, 0.008)),
+        ours("Joint and sequential training: largest distance of losses / initial loss", at_most(joint, 0.008)),
     ]
 
 
@@ -217,7 +217,7 @@ def figure(result: Result) -> Figure:
         curves = {f"two contexts{head_start}": TWO, f"one context{head_start}": ONE, "shared alone": SHARED}
         for name, colour in curves.items():
             at[letter].plot(data.epoch, data.loss.sel(net=name) / first, color=colour, lw=1.6)
-        at[letter].set(xlabel=EPOCHS, ylabel="loss / first loss of ReLU")
+        at[letter].set(xlabel=EPOCHS, ylabel="loss / initial loss of ReLU")
     if "predicted_loss" in data:
         overlay(at["a"], theory=data.predicted_loss / first, along="epoch", colours=TWO)
     border(at["a"], float(data.floor / first), "best\nlinear\nmap", across=True)

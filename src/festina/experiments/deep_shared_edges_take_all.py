@@ -1,7 +1,9 @@
-"""With three layers the pathway that domains share learns everything, however few of them share it.
+"""In networks of three layers with small initial weights the pathway that domains share learns everything, even if only
+two domains share it.
 
 In the routing network encoders lead to a shared layer and from there to decoders, with K trained outputs for each of M
-inputs; every trained pair also has a private chain of three layers. With the error e and T = ∫ e dt
+inputs; every trained pair also has a private chain of three layers. With the strengths b₁, b₂ and b₃ of encoder, shared
+layer and decoder, all b₀ at first, with the error e and T = ∫ e dt
 
     ḃ₁ = K b₂b₃ e,   ḃ₂ = MK b₁b₃ e,   b₃ = b₁:      b₁ → ∞ at T = arctan √(M − 1)/(√(M − 1) K b₀),
 
@@ -48,8 +50,8 @@ Pairs of M domains with K trained outputs each are learned through layers that a
 of three layers. **a** Strength of the shared and of a private pathway at M = 2 and K = 1. **b** Final share of the
 shared pathway in what both write, against the initial strength b₀ of every layer. **c** Factor by which private
 pathways have grown when all is learned; stars are its limit for small b₀, which is finite. **d** Time until half of the
-target is learned, from the smallest b₀, at K = 1. Dots are networks after training; the theory is the closed form of
-the race, without a fit.
+target is learned, from the smallest b₀, at K = 1, against the number M of domains. Dots are networks after training;
+the theory is the closed form of the race, without a fit.
 """
 ALT = """
 The shared pathway rises suddenly to the target and the private one stays near zero. The share of the shared pathway
@@ -159,7 +161,7 @@ def figure(result: Result) -> Figure:
     sheet, at = panels("ab;cd")
     one, last = data.isel(setting=1, start=-1), data.training.isel(time=-1)
     overlay(at["a"], one.training, one.theory, by="path", colours=[SHARED, PRIVATE])
-    at["a"].set(ylabel="strength of the pathway", title=f"Two domains, layers of {float(one.start):g}")
+    at["a"].set(ylabel="strength of the pathway", title=f"Two domains, b₀ = {float(one.start):g}")
     names = [f"M = {int(m)}, K = {int(k)}" for m, k in zip(data.domains, data.pairs, strict=True)]
     for k in (0, 1, int((data.pairs == 1).sum()) - 1):
         _draw_finals(at["b"], _share(last.isel(setting=k)), _share(data.final.isel(setting=k)), names[k])

@@ -1,7 +1,7 @@
 """With two hidden layers ReLU networks visit the same loss plateaus at seed-dependent times, and the published gated
 network follows them only with a schedule that is switched by hand.
 
-ReLU networks with two hidden layers of 420 units learn eight items in three contexts, each with a tree of its own. From
+ReLU networks with two hidden layers of 420 units learn eight items in three contexts, each with a tree of its own. For
 all of 100 seeds they stay, for 400 epochs or more, on the same plateaus of the loss (96, 66, 51, 30 and 12, summed over
 samples). How long they stay, whether they also visit others (a quarter near 58, a third near 23), and how far they come
 differs from seed to seed. The source explains them by a gated network: its first layer is shared and linear, and its
@@ -10,10 +10,10 @@ second layer has 240 units that are always on, beside 60 for each pair of contex
 **What does not reproduce.** Trained jointly from weights of the same size, that gated network goes from 96 to 51 at
 once, because its pathways for pairs grow right behind the common one, and it is behind in the end. The curves of the
 source come from a schedule switched by hand ("hand_switched" here): nothing learns before epoch 500; the pathways for
-pairs are off until epoch 12,000 and start with read-out weights seven times larger; and they are trained on what the
-common pathway leaves (sequential). The times at which pathways are said to align and to appear are those of these
-switches. Nor is the first layer of the ReLU network linear: in the end almost none of its weight is in units that are
-on for all samples.
+pairs are off until epoch 12,000 and start with read-out weights seven times larger; and they are trained on the
+residual of the common pathway (sequential). The times at which pathways are said to align and to appear are those of
+these switches. Nor is the first layer of the ReLU network linear: in the end almost none of its weight is in units that
+are on for all samples.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def claims(result: Result) -> list[Claim]:
             paper(
                 "Mean loss of the gated network, trained jointly, and of ReLU: largest gap over the initial loss",
                 at_most(_gap(joint, relu), 0.15),
-                fails="trained jointly from the same law of weights it goes from 96 to 51 at once",
+                fails="trained jointly from weights of the same size it goes from 96 to 51 at once",
                 headline=True,
                 panel="b",
             ),
@@ -218,9 +218,9 @@ def figure(result: Result) -> Figure:
     of_gates = dict(zip(GATES, COLOURS[3:], strict=False))
     for gate, colour in of_gates.items():
         at["c"].plot(data.epoch, data.on_for.sel(gate=gate).mean("gate_seed"), color=colour, lw=1.8)
-    at["a"].set(ylabel="loss, summed over samples", title=f"{data.sizes['seed']} ReLU networks")
-    at["b"].set(ylabel="loss, summed over samples", title="Means over seeds")
-    at["c"].set(ylabel="share of the layer's weight", ylim=(-0.02, 1.02), title="When ReLU units are on")
+    at["a"].set(ylabel="loss, summed over samples", title=f"The same plateaus in {data.sizes['seed']} ReLU networks")
+    at["b"].set(ylabel="loss, summed over samples", title="Mean loss, ReLU and gated networks")
+    at["c"].set(ylabel="share of the layer's weight", ylim=(-0.02, 1.02), title="Gates of the ReLU networks")
     for axes in at.values():
         axes.set_xlabel(EPOCHS)
     key(sheet, {NETWORKS[str(name)]: colours[str(name)] for name in data.network.values} | of_gates, kinds=())

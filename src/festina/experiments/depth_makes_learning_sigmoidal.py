@@ -1,9 +1,9 @@
 """A shallow linear network learns along an exponential; every added layer turns the curve further into a sigmoid.
 
-One mode of a deep linear network is a chain of scalar weights. A shallow chain (D = 1) has no saddle and learns fastest
-at the start. From two layers on, zero weights are a saddle: learning waits there, accelerates and saturates. The closed
-form of every depth is compared with gradient descent, which tends to it at first order in the learning rate. Time is in
-units of τ/D, as if the learning rate were divided by the depth.
+One mode of a linear network of D layers is a chain of D scalar weights. A shallow chain (D = 1) has no saddle and
+learns fastest at first. From two layers on, zero weights are a saddle: learning waits there, accelerates and saturates.
+The closed form of every depth is compared with gradient descent, which tends to it at first order in the learning rate.
+Time is in units of τ/D, as if the learning rate were divided by the depth.
 
 The slides print closed forms for D = 1, D = 2 and D ≥ 3, without a unit of time for the last; τ/D is its best reading.
 The second is right. The first lacks the input variance in its exponent. The third is the limit of infinite depth, and
@@ -46,13 +46,13 @@ CAPTION = """
 **a** Loss of a chain of two layers (grey contours), its minima (black curves) and the saddle at zero weights (cross).
 Coloured lines are gradient flow from four initial weights (dots); one of them waits near the saddle. **b** Strength a
 of one mode while networks of D layers learn, beside the closed form of their depth. **c** Training at D = 1, beside the
-formula that the slides print for it. **d** Training of deeper networks, beside the formula that the slides print for
-D ≥ 3, and the corrected limit of infinite depth (dashed), which D = 10 has not yet reached. Time is in units of τ/D;
+formula that the slides print for it. **d** Training of deeper networks, beside the formula that the slides print for D
+≥ 3, and the corrected limit of infinite depth (dashed), which D = 10 has not yet reached. Time is in units of τ/D;
 colours are depths.
 """
 ALT = """
 The shallow curve is an exponential that starts at its steepest; the others are sigmoids that start flat, the deeper the
-longer. The printed curves run beside training in c and d.
+longer. The printed curves of c and d miss the training curves.
 """
 
 
@@ -139,7 +139,7 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         paper(
-            "A shallow network learns fastest at the start: time of its fastest learning (τ)",
+            "A shallow network learns fastest at first: time of its fastest learning (τ)",
             at_most(fastest[1], 0.0),
             headline=True,
             panel="b",
@@ -203,7 +203,7 @@ def figure(result: Result) -> Figure:
     notes = [("c", 0.15, 1.05, "as printed"), ("d", 0.72, 0.05, "as printed"), ("d", 0.73, 0.5, "D → ∞, corrected")]
     for letter, x, y, note in notes:
         at[letter].text(x * until, y * target, note, size=LEGEND_SIZE)
-    titles = dict(b="Depth makes learning sigmoidal", c="Formula printed for D = 1", d="Formula printed for D ≥ 3")
+    titles = dict(b="Depth makes learning sigmoidal", c="D = 1: the printed formula", d="D ≥ 3: the printed formula")
     for letter, title in titles.items():
         at[letter].set(title=title, xlabel="time (τ/D)", ylabel="strength a of the mode", ylim=(None, 1.15 * target))
     key(sheet, {f"D = {depth}": colour for depth, colour in colours.items()})
@@ -221,4 +221,4 @@ def _draw_surface(axes: Axes, data: Dataset) -> None:
         axes.plot(path[:, 0], path[:, 1], color=COLOURS[1], lw=1.6)
         axes.plot(*path[0], "o", color=COLOURS[1], ms=4)
     axes.plot(0, 0, "x", color=INK, ms=9, mew=2)
-    axes.set(xlabel="weight of layer 1", ylabel="weight of layer 2", title="Two layers: loss and gradient flow")
+    axes.set(xlabel="weight of layer 1", ylabel="weight of layer 2", title="Two layers: gradient flow passes a saddle")

@@ -1,12 +1,12 @@
-"""In a deep network the fitted rate of the layers below a hidden layer rises with depth, and two fitted rates describe
-the hidden layers from the middle on, but not the last ones.
+"""In a deep network the fitted learning rate of the layers below a hidden layer rises with its depth; two fitted rates
+describe the hidden layers just behind the middle, but neither the first nor the last ones.
 
 A network of 20 hidden layers learns two points. The two-point theory splits it at a hidden layer into an encoder, the
-layers below, and a decoder, the layers above, which have one effective learning rate each. These two rates are fitted
-to every hidden layer in one call, `festina.probe.scan`. The rates are fitted; the first distances and the slopes are
-not. At initialisation the squared distance H of the two points falls by gain²/2 from layer to layer; the half comes
-from leaky ReLU units. The rate of the encoder rises with depth. That of the decoder rises up to the middle and falls
-from there, as the source says.
+layers below, and a decoder, the layers above, which have one effective learning rate each. Both are fitted to every
+hidden layer in one call, `festina.probe.scan`. The rates are fitted; the initial distances and the slopes are not. At
+initialisation the squared distance H of the two points falls by gain²/2 from layer to layer; the half comes from leaky
+ReLU units. The rate of the encoder rises with depth. That of the decoder rises up to the middle and falls from there,
+as the source says.
 
 **What does not reproduce.** The theory does not become more accurate from layer to layer: its squared error is
 U-shaped. It is smallest at layer 11 of 0 … 19 in the network of 500 units (11 to 13 from six other seeds, 10 to 16 in
@@ -51,8 +51,8 @@ hidden layers; dots are seeds, lines their medians. **a** Fitted rates of the en
 decoder, the layers above. **b** Squared error of the fit, summed over epochs and over its three curves; the vertical
 line is at its minimum. **c** How steeply H, the squared distance of the points in the layer, grows with p, the distance
 of the outputs along the difference of the targets: d ln H/d ln p half way through the transition, which is not fitted.
-It is 1 in the theory (horizontal line); the vertical line is that of b. **d** H at initialisation, with the theory that
-it falls by gain²/2 from layer to layer, drawn from the median of the first layer on; nothing is fitted.
+It is 1 in the theory (horizontal line); the vertical line is that of b. **d** H at initialisation, and the theory that
+it falls by the factor gain²/2 from layer to layer, drawn from the median of the first layer on; nothing is fitted.
 """
 ALT = """
 The encoder's rate rises with depth by orders of magnitude; the decoder's rises to the middle and then falls. The error
@@ -185,10 +185,10 @@ def figure(result: Result) -> Figure:
     for letter in "bc":
         border(at[letter], data.sse.median("seed").idxmin("layer").item())
     border(at["c"], 1.0, across=True)
-    at["a"].set(title="Encoders learn faster the deeper they are", ylabel="fitted rate (per epoch)", yscale="log")
-    at["b"].set(title="The fit is best in the second half", ylabel="squared error of the fit", yscale="log")
-    at["c"].set(title="There H grows nearly in proportion to p", ylabel="d ln H / d ln p")
-    at["d"].set(title="Distances at initialisation", ylabel="first H", yscale="log")
+    at["a"].set(title="The encoder's rate rises with depth", ylabel="fitted rate (per epoch)", yscale="log")
+    at["b"].set(title="The fit is best behind the middle", ylabel="squared error of the fit", yscale="log")
+    at["c"].set(title="Near that layer H grows in proportion to p", ylabel="d ln H / d ln p")
+    at["d"].set(title="Initial distances fall from layer to layer", ylabel="initial H", yscale="log")
     for axes in at.values():
         axes.set_xlabel("hidden layer, from 0")
     key(sheet, {f"{name} (a)": colour for name, colour in colours.items()}, kinds=("network (d)", "theory (d)"))

@@ -2,8 +2,8 @@
 distances stay as they were.
 
 A deep network learns the four points of exclusive or. The two-point theory, applied to each of the six pairs as if the
-pair were alone, says that pairs with one target merge if weights start small, and that nothing moves if they start
-large. Its ratio of rates κ is fitted once, to the default network on two points, and used for all. The prediction
+pair were alone, says that pairs with one target merge from small initial weights, and that no distance changes from
+large ones. Its ratio of rates κ is fitted once, to the default network on two points, and used for all. The prediction
 holds for twenty layers. A network with one hidden layer and small weights merges only one of the two pairs: the theory
 lets the encoder map each point freely, and a single layer cannot map all four points as it likes.
 
@@ -62,22 +62,22 @@ QUICK = dict(
     default=(0.5, 0.05, 2000),
 )
 CAPTION = """
-Distances between the four inputs of exclusive or in the middle hidden layer, for all six pairs; the two marks of a
-pair are two seeds, if two were trained. In the shaded pairs both inputs have the same target. Grey dots: before
-training. Circles: after training. Bars: what the two-point theory predicts for each pair alone from its initial
-distances, with a ratio of rates κ that is fitted once, to a network that learns two points. **a** A deep network from
-small weights. **b** From weights of intermediate size. **c** From large weights. **d** A network with one hidden layer,
-from small weights.
+Distances between the four inputs of exclusive or in the middle hidden layer, for all six pairs; the two marks of a pair
+are two seeds, if two were trained. In the shaded pairs both inputs have the same target. Grey dots: before training.
+Circles: after training. Bars: what the two-point theory predicts for each pair alone from its initial distances, with a
+ratio of rates κ that is fitted once, to a network that learns two points. **a** A deep network from small weights.
+**b** From weights of intermediate size. **c** From large weights. **d** A network with one hidden layer, from small
+weights.
 """
 ALT = """
 From small weights the shaded pairs end near each other and the other four far apart, as the bars say. From large
 weights circles, dots and bars coincide. With one hidden layer one of the shaded pairs merges and the other does not.
 """
 TITLES = {
-    "low": "Deep network, small weights",
-    "intermediate": "Deep network, intermediate weights",
-    "high": "Deep network, large weights",
-    "two layers": "One hidden layer, small weights",
+    "low": "Deep, small weights: equal outputs merge",
+    "intermediate": "Deep, intermediate weights",
+    "high": "Deep, large weights: no distance changes",
+    "two layers": "One hidden layer, small weights: one merges",
 }
 RECORDS = 50
 DEEP = 20  # hidden layers of the source; fewer merge less
@@ -145,7 +145,7 @@ def claims(result: Result) -> list[Claim]:
     data = result.data
     small, middling, large, single = (data.sel(weights=name) for name in TITLES)
     printed, deep = bool(data.attrs["as_printed"]), data.attrs["layers"] >= DEEP
-    stuck = "with the printed gain, rate and epochs it stays at the loss of a constant" if printed else ""
+    stuck = "with the printed gain, rate and epochs it stays at the loss of a constant output" if printed else ""
     moved = np.abs(large.distance / large.start - 1).max()
     merged, alone = of_one_target(small.distance), of_one_target(single.distance)
     level = (small.predicted.max("pair") / small.distance.max("pair")).mean()
@@ -171,17 +171,17 @@ def claims(result: Result) -> list[Claim]:
         paper("Intermediate weights: largest final loss: the network learns", at_most(middling.left.max(), 1e-2)),
         paper("Large weights: largest final loss: the network learns", at_most(large.left.max(), 1e-2)),
         paper(
-            "One hidden layer: distance between 00 and 11 over the mean of the others, largest: the two merge",
+            "One hidden layer: distance between 00 and 11 over the mean of the others, largest: it merges",
             at_most(alone[:, 0].max(), 0.35),
             panel="d",
         ),
         paper(
-            "One hidden layer: distance between 10 and 01 over the mean of the others, smallest: they do not",
+            "One hidden layer: distance between 10 and 01 over the mean of the others, smallest: it does not merge",
             at_least(alone[:, 1].min(), 1.0),
             panel="d",
         ),
         paper(
-            f"One hidden layer: {agreement}: it does not hold here", at_most(_r(single), 0.6), fitted=True, panel="d"
+            f"One hidden layer: {agreement}: the theory fails here", at_most(_r(single), 0.6), fitted=True, panel="d"
         ),
     ]
     if not printed:

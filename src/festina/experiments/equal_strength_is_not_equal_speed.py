@@ -1,11 +1,11 @@
-"""Two gatings with equal singular values learn exclusive or equally fast only if they have equally many units in all.
+"""Two gatings with equal singular values learn exclusive or equally fast only if they have equally many units in total.
 
 Exclusive or with a third input ±Δ that reveals the target can be solved by two gatings: “linear” has one pathway for
 each side of a plane, “XoR” one for each point. From its moments, correlation s and input variance d, a pathway has
 
     linear: s = Δ/2, d = Δ²/2        XoR: s = √(2 + Δ²)/4, d = (2 + Δ²)/4        equal s at Δ = √(2/3)
 
-and both gatings have the loss ½(1 − a d/s)², with a the strength of a pathway. With equally many units in all, both
+and both gatings have the loss ½(1 − a d/s)², with a the strength of a pathway. With equally many units in total, both
 reach a loss at the same time at √(2/3), whatever the initial weights. With equally many units **per pathway**, and so
 the same initial strength a₀, this is true only as a₀ → 0, and the approach is logarithmically slow.
 
@@ -40,16 +40,16 @@ QUICK = {}
 STARTS = {1e-10: 0.8499, 2e-8: 0.8601, 1e-6: 0.8729, 1e-4: 0.9027, 1e-2: 1.0048}
 PER_PATHWAY, IN_ALL = "per pathway", "in all"  # where both gatings have equally many units
 UNITS = {PER_PATHWAY: 1.0, IN_ALL: 0.5}  # the start of an XoR pathway over that of a linear one
-SHORT = {PER_PATHWAY: "as many units\nper pathway", IN_ALL: "as many units\nin all"}
+SHORT = {PER_PATHWAY: "equal units\nper pathway", IN_ALL: "equal units\nin total"}
 CAPTION = """
 **a** Singular value s of a pathway of either gating, against the margin Δ of the input that reveals the target:
 “linear” gates open for two points, “XoR” gates for one. Dots are computed from the samples that a pathway lets through,
 dashed lines are the formulas. The grey line is Δ = √(2/3), where both are equal. **b** Margin at which both gatings
-reach loss 0.2 at the same time, by the closed form, against the initial strength a₀ of a linear pathway: networks have
-as many units in each pathway, or as many in all. Nothing is trained or fitted.
+reach loss 0.2 at the same time, by the closed form, against the initial strength a₀ of a linear pathway: both have
+equally many units per pathway, or equally many in total. Nothing is trained or fitted.
 """
 ALT = """
-Two rising curves cross once. The margin of equal speed is constant for equally many units in all; for equally many
+Two rising curves cross once. The margin of equal speed is constant for equally many units in total; for equally many
 units per pathway it lies above, and comes closer only slowly as the initial strength falls over many decades.
 """
 LINEAR, XOR = COLOURS[1:3]
@@ -115,12 +115,12 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         ours(
-            "Margin of equal speed with equally many units in all, a₀ from 1e-10 to 1e-2: largest gap from √(2/3)",
+            "Margin of equal speed with equally many units in total, a₀ from 1e-10 to 1e-2: largest gap from √(2/3)",
             at_most(largest(in_all - EQUAL), 1e-9),
             panel="b",
         ),
         ours(
-            "Margin of equal speed with equal starts, a₀ from 1e-10 to 1e-2: largest gap from 0.850 … 1.005",
+            "Margin of equal speed with equal a₀, from 1e-10 to 1e-2: largest gap from 0.850 … 1.005 (docs/errata.md)",
             at_most(largest(per_pathway - list(STARTS.values())), 1e-4),
             panel="b",
         ),
@@ -144,5 +144,5 @@ def figure(result: Result) -> Figure:
         at["b"].semilogx(line.start, line, color=INK, lw=THIN, ls=DASHES)
         beside(at["b"], float(line.start[-1]), float(line[-1]), SHORT[name])
     at["b"].set(xlabel="initial strength a₀ of a linear pathway", ylabel="margin Δ of equal speed")
-    at["b"].set(ylim=(0.78, 1.02), title="Equal speed depends on the number of units")
+    at["b"].set(ylim=(0.78, 1.02), title="Equal speed depends on the widths")
     return sheet

@@ -2,9 +2,9 @@
 
 The layers are balanced, W₂ᵀW₂ − W₁W₁ᵀ = λI, and the inputs are white. The closed form is compared with gradient descent
 in networks with as many, more or fewer inputs than outputs, with a bottleneck, and with a wide hidden layer: the gap
-closes at first order in the learning rate. Published statements ask for N_h = min(N_i, N_o), which is not needed. The
-gap grows in proportion to |λ| × learning rate, since large layers learn fast. White inputs of any variance κ have the
-same solution at another speed.
+closes at first order in the learning rate. Published statements ask for N_h = min(N_i, N_o), numbers of hidden units,
+inputs and outputs; this is not needed. The gap grows in proportion to |λ| × learning rate, since large layers learn
+fast. White inputs of any variance κ have the same solution at another speed.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ ALT = """
 In three panels the dashed theory lies on the loss in training, which falls from 1 to 0, or to a plateau. In the fourth,
 the gaps of all networks fall parallel to a line proportional to the learning rate.
 """
+LARGER = {-1: "the first layer is larger", 0: "equal layers", 1: "the second layer is larger"}
 
 
 @checked
@@ -151,14 +152,15 @@ def figure(result: Result) -> Figure:
         curves = data.sel(lam=lam).isel(time=slice(1, None))
         first = data.theory.sel(lam=lam).isel(time=0)
         overlay(at[letter], curves.training / first, curves.theory / first, by="shape", colours=colours)
-        at[letter].set(title=_balance(lam), ylabel="loss / initial loss", xscale="log", ylim=(-0.05, 1.1))
+        title = f"{_balance(lam)}: {LARGER[int(np.sign(lam))]}"
+        at[letter].set(title=title, ylabel="loss / initial loss", xscale="log", ylim=(-0.05, 1.1))
     gaps, marks = data.gap / data.attrs["strongest"], dict(zip(lams, "vos", strict=False))
     for shape, colour in colours.items():
         for lam, marker in marks.items():
             at["d"].loglog(data.rate, gaps.sel(shape=shape, lam=lam), marker, color=colour, ms=6, mfc="none", mew=1.3)
     at["d"].loglog(data.rate, 1.5 * float(gaps.max()) * data.rate / data.rate[0], ":", color=GREY)
     decades = np.floor(np.log10(gaps.min())), np.ceil(np.log10(1.5 * gaps.max()))
-    at["d"].set(title="Descent tends to the closed form", xlabel="learning rate", ylabel="gap of the map, relative")
+    at["d"].set(title="Descent tends to the closed form", xlabel="learning rate", ylabel="relative gap of the map")
     at["d"].set_ylim(*(10.0 ** float(power) for power in decades))
     at["d"].set_xticks(data.rate.values, [f"{rate:g}" for rate in data.rate.values])
     at["d"].minorticks_off()

@@ -211,10 +211,10 @@ def figure(result: Result) -> Figure:
         marks += at["d"].plot(rates.eta_h.mean(), rates.eta_y.mean(), "x", color=colour, ms=10, mew=2, label="mean (d)")
     for letter in "ac":
         at[letter].axline((0, 0), slope=1, color=GREY, lw=1, ls=":")
-    at["a"].set(title="Two fitted rates", xlabel="H predicted from fitted rates")
-    at["b"].set(title="No rates: the product of distances", xlabel="|dx||dy|")
-    at["c"].set(title="No rates: the depth law", xlabel="H of the depth law")
-    at["d"].set(title="Rates fitted on one pair differ", xlabel="rate of the layers below (10⁻³ per epoch)")
+    at["a"].set(title="Prediction from two fitted rates", xlabel="H predicted from fitted rates")
+    at["b"].set(title="Product of distances, nothing fitted", xlabel="product of distances |dx||dy|")
+    at["c"].set(title="Depth law, nothing fitted", xlabel="H of the depth law")
+    at["d"].set(title="Rates fitted to one pair scatter", xlabel="rate of the layers below (10⁻³ per epoch)")
     at["d"].set_ylabel("rate of the layers above\n(10⁻³ per epoch)")
     for letter in "abc":
         at[letter].set_ylabel("final H")

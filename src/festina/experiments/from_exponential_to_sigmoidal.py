@@ -22,7 +22,7 @@ from scipy import special
 
 from .. import BadInput, solve
 from .._figures.overlay import overlay
-from .._figures.panels import border, key, panels
+from .._figures.panels import border, key, panels, plain
 from .._figures.style import COLOURS, DASHES, GREY, INK, LEGEND_SIZE, THIN
 from .._formulas.curves import order
 from ._kit.labelled import labelled, largest, stack, table, time_at
@@ -150,7 +150,7 @@ def claims(result: Result) -> list[Claim]:
             panel="c",
         ),
         paper(
-            "Learning is fastest at first for |c| ≥ 2 × border, and later for |c| ≤ 0.6 × border: exceptions",
+            "Learning is fastest at first for |c| ≥ 2 × border, and later for |c| ≤ 0.6 × border: number of exceptions",
             at_most(exceptions, 0),
             headline=True,
             panel="b",
@@ -166,16 +166,16 @@ def claims(result: Result) -> list[Claim]:
         ours("Gap between descent and the closed form: highest order in lr over c", at_most(orders.max(), 1.1)),
         ours("The sign of c does not matter: largest gap of curves with c and −c / target", at_most(mirrored, 1e-9)),
         ours(
-            "From the wrong sign, strongest mode, c ≠ 0: least final strength / target",
+            "From the wrong initial sign, strongest mode, c ≠ 0: least final strength / target",
             at_least(learned.min(), 0.99),
             panel="d",
         ),
         ours(
-            "From the wrong sign the delay is ln(1/|c|)/s: its growth per factor e in 1/|c|, times s",
+            "From the wrong initial sign the delay is ln(1/|c|)/s: its growth per factor e in 1/|c|, times s",
             between(delay, 0.9, 1.1),
             panel="d",
         ),
-        ours("From the wrong sign, c = 0: largest strength at any time / target", at_most(crossed, 1e-6), panel="d"),
+        ours("From the wrong initial sign, c = 0: largest strength / target", at_most(crossed, 1e-6), panel="d"),
     ]
 
 
@@ -194,15 +194,17 @@ def figure(result: Result) -> Figure:
         middle = (one.training.values[1:] + one.training.values[:-1]) / 2
         at["b"].plot(middle / float(one.target), speed / speed.max(), color=colour, lw=1.5)
     border(at["b"], 0.25)
-    at["a"].set(title="The strongest mode", ylabel="strength / target", xlabel="time / half-time", xlim=(0, 3))
-    at["b"].set(title="Speed at each strength", xlabel="strength / target", ylabel="speed / fastest")
+    at["a"].set(
+        title="Imbalance makes learning exponential", ylabel="strength / target", xlabel="time / half-time", xlim=(0, 3)
+    )
+    at["b"].set(title="Below the border learning speeds up", xlabel="strength / target", ylabel="speed / fastest")
     _draw_borders(at["c"], data)
     for imbalance, half in zip(strongest.imbalance, strongest.backward_half_time, strict=True):
         one = strongest.sel(imbalance=imbalance) / strongest.target
         overlay(at["d"], one.backward_training, one.backward_theory, colours=GREY)
-        name = f"{float(imbalance):.0e}".replace("e-0", "e−") if imbalance else ""
+        name = plain(float(imbalance)) if imbalance else ""
         at["d"].text(float(half), 1.06, name, ha="center", size=LEGEND_SIZE, clip_on=True)
-    at["d"].set(title="From the wrong sign", ylabel="strength / target", ylim=(None, 1.2))
+    at["d"].set(title="From the wrong initial sign", ylabel="strength / target", ylim=(None, 1.2))
     at["d"].set_xlim(0, 0.35 * float(data.time[-1]))
     key(at["b"], {f"{ratio:g}": colour for ratio, colour in colours.items()}, kinds=(), title="|c| / border")
     sides = [

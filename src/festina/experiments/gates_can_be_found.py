@@ -1,11 +1,11 @@
 """k-means on the gates of ReLU units finds one common and three two-context pathways, if dead units are left out.
 
-Three ReLU networks that learn items in three contexts are recorded every 100 epochs. Each row of the record, of one
-unit at one time, says for which samples the unit is on. k-means over these rows gives K centroids; with K = 4 they
-should be the gates of a gated network that learns in the same way. To choose K, a gated network is trained with each
-number of gates: the error of its outputs falls up to K = 4 and hardly further. Weighted by the size of units, without
-dead units and times before learning, the best of ten starts of k-means gives the four gates in every set of trainings
-here. To leave out the rows of dead units, with all else as printed, is enough for that.
+Three ReLU networks that learn items in three contexts are recorded every 100 epochs. A row of the record, for one unit
+at one time, says for which samples the unit is on. k-means over these rows gives K centroids; with K = 4 they should be
+the gates of a gated network that learns like the ReLU network. To choose K, a gated network is trained with each number
+of gates: the error of its outputs falls up to K = 4 and hardly beyond. Weighted by the size of units, without dead
+units and times before learning, the best of ten starts of k-means gives the four gates in every set of trainings here.
+Leaving out the rows of dead units, with all else as printed, is enough for that.
 
 **What does not reproduce.** As printed (algorithm 1: all rows count alike), one start of k-means mostly ends elsewhere,
 often with a gate that is on for a part of a context. In some sets of trainings even the best of ten starts misses a
@@ -53,8 +53,9 @@ ten starts over sets of trainings (diamonds). **d** Loss of a ReLU network (thic
 gates of b. An epoch is one step at rate 10⁻³ on the loss summed over samples.
 """
 ALT = """
-With four clusters the centroids are dark in all three contexts or in two of them, but not pure; single starts often
-miss a gate. The loss of a gated network with four gates stays near that of ReLU, and with two gates it stops falling.
+With four clusters the centroids are dark in all three contexts or in two of them, but not pure; single runs of k-means
+often miss a gate. The loss of a gated network with four gates stays near that of ReLU, and with two gates it stops
+falling.
 """
 CONTEXTS, ITEMS = 3, 8
 WAYS = {
@@ -160,7 +161,7 @@ def claims(result: Result) -> list[Claim]:
             panel="d",
         ),
         ours("Distinct rows of the record over all rows: most are duplicates", at_most(different / rows, 0.5)),
-        ours("Share of the rows that are of dead units, which take part as printed", between(data.dead, 0.01, 0.1)),
+        ours("Share of rows of dead units, which the printed algorithm counts", between(data.dead, 0.01, 0.1)),
         paper(
             "Clusters are pure: mean distance of the four weighted centroids from 0 and 1",
             at_most(doubt.sel(way="weighted"), 0.05),
@@ -220,7 +221,7 @@ def figure(result: Result) -> Figure:
     for k in few:
         at["d"].plot(data.epoch, data.twin_loss.sel(twin="weighted", tried=k) / data.loss[0], color=COLOURS[k], lw=1.5)
     at["d"].set(xlabel=EPOCHS, ylabel="loss over initial loss", yscale="log", ylim=(1e-4, 1.5))
-    titles = ("Clusters, all rows alike", "Clusters, weighted by size", "Success of k-means at K = 4", "Loss")
+    titles = ("Clusters, all rows alike", "Clusters, by size", "Success of k-means at K = 4", "Four gates follow ReLU")
     for axes, title in zip(at.values(), titles, strict=True):
         axes.set_title(title)
     ways = [Patch(color="0.8", label="one start"), Line2D([], [], color="0.1", marker="D", ls="", label="best of ten")]

@@ -1,13 +1,13 @@
 """Gates split exclusive or into one linear problem per point, each learned along a closed form.
 
 No linear network does better than loss 1/2 on exclusive or. A gated network with one pathway per point does: each
-pathway receives one point, which a linear map fits, and no two pathways are ever open together. With s and d the
-moments of a pathway, correlation and input variance, the strength a of each obeys
+pathway receives one point, which a linear map fits, and no two pathways are ever open together. With s the correlation
+and d the input variance of a pathway, its strength a obeys
 
     da/dt = 2a (s − d a),   s = √(2 + Δ²)/4,   d = (2 + Δ²)/4,   L = ½ − 4sa + 2da² = ½ (1 − a d/s)²
 
-with Δ the margin of a third input (here 0). From an aligned start this is exact, and gradient descent tends to it at
-first order in the learning rate. From small random weights the initial strength of a pathway, a = nσ²/2 for its n
+with Δ the margin of a third input (here 0). From aligned initial weights this is exact, and gradient descent tends to
+it at first order in the learning rate. From small random weights the initial strength of a pathway, a = nσ²/2 for its n
 units, follows from their distribution, and nothing is fitted. A ReLU network with as many units takes as long: while
 the loss is still on its plateau, the input weights of each unit turn towards one point, so that the network makes its
 own gates.
@@ -18,7 +18,7 @@ and tends to −3/2.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import xarray
@@ -51,7 +51,7 @@ MOVING = 0.95  # of the first loss: the end of the plateau
 CAPTION = """
 **a** Outputs for the four points of exclusive or while a gated linear network learns, with one pathway per point and
 aligned initial weights; the targets are 1 and −1. **b** Loss from small random weights, one line for each seed: a
-linear network stays at 1/2, gated and ReLU networks (thin) learn together. **c** Share of the activity of a ReLU unit
+linear network stays at 1/2, gated and ReLU networks (dots) learn together. **c** Share of the activity of a ReLU unit
 that is for one point, mean over units weighted by size; 1/4 would be the same for all points. The grey line is the time
 at which the mean loss in b has fallen by 5 %. **d** Activity of every ReLU unit for the four points after training,
 sorted by point, one seed. The theory of a is exact, that of b follows from the distribution of the weights, without a
@@ -164,12 +164,14 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         paper(
-            "Share of the activity of ReLU units that is for one point, after training: lowest over seeds",
+            "Share of the activity of ReLU units for one point, after training: lowest over seeds",
             at_least(end.selectivity.min(), 0.97),
             panel="c",
         ),
         ours(
-            "The same share when the loss has fallen by 5 %: lowest over seeds", at_least(min(by_then), 0.9), panel="c"
+            "Share of the activity of ReLU units for one point, when the loss has fallen by 5 %: lowest over seeds",
+            at_least(min(by_then), 0.9),
+            panel="c",
         ),
         ours(
             "Share of the weight of ReLU units for each point: smallest",
@@ -193,9 +195,10 @@ def figure(result: Result) -> Figure:
     for name in ("linear", "gated"):
         overlay(at["b"], data[f"{name}_loss"], colours=COLOUR_OF[name])
     overlay(at["b"], theory=data.theory_loss, colours=COLOUR_OF["gated"])
-    # Thin, because a pale line would be hidden below those of the gated networks.
-    at["b"].plot(data.time, data.relu_loss.transpose("time", "seed"), color=COLOUR_OF["ReLU"], lw=1)
-    at["b"].set(ylabel="loss", title="Small random weights", ylim=(-0.02, 0.53))
+    # Dots, because a line would be hidden below those of the gated networks.
+    dots: dict[str, Any] = dict(color=COLOUR_OF["ReLU"], ls="", marker="o", ms=3.5, markevery=6, zorder=4)
+    at["b"].plot(data.time, data.relu_loss.transpose("time", "seed"), **dots)
+    at["b"].set(ylabel="loss", title="Small random weights: ReLU learns like gated", ylim=(-0.02, 0.53))
     overlay(at["c"], data.selectivity, colours=COLOUR_OF["ReLU"])
     mean = data.relu_loss.mean("seed")
     border(at["c"], float(data.time[int((mean < MOVING * mean[0]).argmax("time"))]))

@@ -13,7 +13,7 @@ tanh(rt + artanh μ₀), where μ₀ is its initial value. The published solutio
 finite. A neuron whose w points away from the target never learns if δ = 0.
 
 Inputs that are not white are outside this solution. In whitened inputs it holds again, for a neuron whose w is
-initialised, and trained, in those inputs: this is another network with the same best function.
+initialised, and trained, in those inputs: that is a different network with the same best function.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def claims(result: Result) -> list[Claim]:
             at_most(largest(drift - 1), 0.1),
         ),
         paper(
-            "The published ν = w·β*/a, with tanh or coth, against ours: largest relative gap over δ and two starts",
+            "The published ν = w·β*/a, with tanh or coth, against ours: largest relative gap over δ and two initial β",
             at_most(max(neuron.gap_of_nu(each, r) for nu in nus for each in nu), 1e-8),
         ),
         paper(
@@ -215,15 +215,15 @@ def figure(result: Result) -> Figure:
     at["b"].plot(data.fine_delta, data.predicted_rate, color=INK, lw=THIN, ls=DASHES)
     at["a"].plot(*data.start.values, "o", color=INK, ms=6, zorder=4)
     at["a"].plot(*data.target.values, "*", color=INK, ms=12, zorder=4)
-    at["a"].set(title="The function learned", xlabel="β₁", ylabel="β₂")
-    at["b"].set(title="How fast w turns", xlabel="imbalance δ", ylabel="rate (1/τ)", yscale="log")
+    at["a"].set(title="Path of the function β = a w", xlabel="β₁", ylabel="β₂")
+    at["b"].set(title="How fast w turns to the target", xlabel="imbalance δ", ylabel="rate (1/τ)", yscale="log")
     at["b"].set_yticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
     at["b"].minorticks_off()
     later = data.isel(time=slice(1, None))
     losses = [neuron.loss(beta, data.target) for beta in (later.training_beta, later.theory_beta)]
     overlay(at["c"], *losses, by="delta", colours=colours)
     overlay(at["d"], later.training_kernel, later.theory_kernel, by="delta", colours=colours)
-    at["c"].set(title="Loss", ylabel="loss", xscale="log")
-    at["d"].set(title="Movement of the tangent kernel", ylabel="kernel distance", xscale="log")
+    at["c"].set(title="Loss: delayed for large negative δ", ylabel="loss", xscale="log")
+    at["d"].set(title="Tangent kernel: lazy for large positive δ", ylabel="kernel distance", xscale="log")
     key(sheet, {f"δ = {float(delta):g}".replace("-", "−"): colour for delta, colour in colours.items()})
     return sheet

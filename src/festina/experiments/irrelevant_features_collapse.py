@@ -2,13 +2,13 @@
 weights preserve it.
 
 Images of a blob come with one of two contexts: the first asks for the horizontal position of the blob, the second for
-the vertical one. Two points that differ in the irrelevant feature only have one target, and merge where their final
-distance is the structured one, √(κXY), but keep their distance where the initialisation decides it [vanrossem2024, eq.
-10]. The collapse index of a layer is the variance of its activity along the irrelevant feature over that along the
-relevant one, each summed over units. Before training it is 1. From low gains (the factor of the initial weights) it
-falls to a few hundredths in the middle layer, and the square of points of each context becomes a line. From a very low
-gain tanh units also lay these two lines over each other, as [vanrossem2024, appendix C.2] says; from a high gain tanh
-units keep the squares.
+the vertical one. Two points that differ only in the irrelevant feature have one target. They merge where their final
+distance is the structured one, √(κXY), and keep their distance where the initialisation decides it [vanrossem2024, eq.
+10]; X and Y are their squared distances in input and target, κ a ratio of learning rates. The collapse index of a layer
+is the variance of its activity along the irrelevant feature over that along the relevant one, each summed over units.
+Before training it is 1. From low gains (the factor of the initial weights) it falls to a few hundredths in the middle
+layer, and the square of points of each context becomes a line. From a very low gain tanh units also lay these two lines
+over each other, as [vanrossem2024, appendix C.2] says; from a high gain tanh units keep the squares.
 
 **What does not reproduce.** The activation is printed as tanh, but the source's code does not pass it on and trains
 leaky ReLU. Leaky ReLU units lose part of the irrelevant feature from the high gain, too, where the squares are said to
@@ -65,8 +65,7 @@ circles are tanh, open squares leaky ReLU units.
 ALT = """
 From very low and low weights points that differ in the irrelevant feature lie together, so that each context is a line;
 from high weights they spread over a square. The collapse index falls by orders of magnitude with depth for very low and
-low weights and much less for high ones. With tanh units the contexts are nearest to each
-other from very low weights.
+low weights and much less for high ones. With tanh units the contexts are nearest to each other from very low weights.
 """
 SETTINGS = ("very low", "low", "high")
 SETTING_COLOURS = dict(zip(SETTINGS, COLOURS, strict=False))
@@ -207,8 +206,8 @@ def figure(result: Result) -> Figure:
             at["d"].plot(layers, part.collapse.T, color=colour, ms=6, lw=1.5, **look)
             at["e"].plot(layers, part.apart.T, color=colour, ms=6, lw=1.5, **look)
     at["d"].axhline(1, color=FAINT_GREY, lw=1, zorder=0)
-    at["d"].set(title="What is left of the irrelevant feature", ylabel="variance, irrelevant / relevant")
-    at["e"].set(title="How far contexts are apart", ylabel="distance² of contexts / variance")
+    at["d"].set(title="The irrelevant feature collapses", ylabel="variance, irrelevant / relevant")
+    at["e"].set(title="Distance between the contexts", ylabel="distance² of contexts / variance")
     for letter in "de":
         at[letter].set(xlabel="hidden layer", yscale="log", xticks=layers)
     marks = [Line2D([], [], color=DARK_GREY, ls="", marker=m, label=f"context {k}") for k, m in ((1, "o"), (2, "x"))]

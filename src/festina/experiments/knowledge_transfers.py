@@ -2,11 +2,11 @@
 
 A two-layer linear network learns the tree of eight items, then a relative of it: “revised” turns the sign of one
 feature, “colour” groups the same items in another way. Modes that both tasks share are kept; the others are unlearned
-and learned again. The new task begins with a lower loss than that of an untrained network, ½κ‖Σ − Σ′‖² with κ the
-variance of the inputs and Σ and Σ′ the two targets. It is still learned later than by a network that starts from
-scratch: a mode with the wrong sign has to pass near a saddle, and takes ln(1/λ)/s to leave it, with λ the balance of
-the layers and s the singular value of the mode. The closed form holds across the switch of tasks, and gradient descent
-tends to it at first order in the learning rate.
+and learned again. At the switch the loss of the new task is ½κ‖Σ − Σ′‖², with κ the variance of the inputs and Σ and Σ′
+the two targets; an untrained network has a larger one. The new task is still learned later than by a network that
+starts from scratch: a mode with the wrong sign has to pass near a saddle, and takes ln(1/λ)/s to leave it, with λ the
+balance of the layers and s the singular value of the mode. The closed form holds across the switch of tasks, and
+gradient descent tends to it at first order in the learning rate.
 
 With λ = 0 the network never leaves the saddle. Once the tree is learned to the end, as many modes of the new task are
 out of reach as the product of the two tasks' orthogonal (polar) factors has eigenvalues −1: one of the revised tree and
@@ -52,8 +52,9 @@ CAPTION = """
 A network learns the tree of eight items, and then the same tree with one feature of the opposite sign (**a**, **b**) or
 the same features over other groups of the items (**c**, **d**). **a**, **c** Loss of the second task, after the tree
 and for a network that starts from scratch; below the grey line it counts as learned. Dotted: the theory for layers with
-balance λ = 0, which never learn the rest. **b**, **d** Strength of every mode of the second task over its target before
-and after the switch of tasks at time 0; modes that both tasks share are grey. The theory is exact, without a fit.
+balance λ = 0, which never learn all modes. **b**, **d** Strength of every mode of the second task over its target
+before and after the switch of tasks at time 0; modes that both tasks share are grey. The theory is exact, without a
+fit.
 """
 ALT = """
 After the tree both new tasks start at a lower loss than from scratch, but the curves cross, and the network from
@@ -194,7 +195,7 @@ def claims(result: Result) -> list[Claim]:
         ours("Delay of the feature that turns, relative gap of its slope in ln(1/λ) from 1/s", at_most(slope, 0.1)),
         ours("Number of modes of the revised tree out of reach with λ = 0", between(reach[0], 1, 1), panel="a"),
         ours("Number of modes of the colours out of reach with λ = 0", between(reach[1], 2, 2), panel="c"),
-        ours("Modes out of reach less eigenvalues −1 between the polar factors: largest", at_most(difference, 0)),
+        ours("Modes out of reach minus eigenvalues −1 of the polar product: largest", at_most(difference, 0)),
     ]
 
 
@@ -222,8 +223,8 @@ def figure(result: Result) -> Figure:
         for letter in (losses, modes):
             at[letter].set_xlabel("time since the switch of tasks (τ)")
         name = "revised tree" if variant == "revised" else "colours"
-        at[losses].set_title(f"Loss of the {name}")
-        at[modes].set_title(f"Modes of the {name}")
-    never = Line2D([], [], color=INK, lw=THIN, ls=":", label="λ = 0")
-    key(sheet, {"after the tree": AFTER, "from scratch": SCRATCH, "mode of both tasks": GREY}, marks=[never])
+        at[losses].set_title(f"Second task, {name}: loss")
+        at[modes].set_title(f"Second task, {name}: modes")
+    never = Line2D([], [], color=INK, lw=THIN, ls=":", label="theory, λ = 0")
+    key(sheet, {"after the tree": AFTER, "from scratch": SCRATCH, "shared mode": GREY}, marks=[never])
     return sheet

@@ -9,8 +9,8 @@ turn and no other saddle. Its plateaus are the losses of these, and it comes as 
     distance ~ a^((s_k − s_{k+1})/(s_k + s_{k+1})),
 
 measured over fourteen decades of a on exact solutions, from aligned and from random balanced weights. A random balanced
-initialisation is flipped so that its determinant has the sign of the target's; otherwise it never learns the last mode.
-A shallow network has one critical point, its minimum: its gradient falls all the time, and it passes near no saddle.
+initialisation is given a determinant of the target's sign; otherwise it never learns the last mode. A shallow network
+has one critical point, its minimum: its gradient falls all the time, and it passes near no saddle.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import BadInput, Setup, inits, nets, rules, saddles, tasks
 from .._figures.overlay import overlay
-from .._figures.panels import border, key, panels
+from .._figures.panels import border, key, panels, plain
 from .._figures.style import COLOURS, FAINT_GREY, INK, LIGHT_GREY, NOTE_SIZE, predicted
 from .._formulas.mode_at_depth import approach_exponents
 from .._foundation.checks import whole
@@ -43,12 +43,12 @@ QUICK = dict(starts=(1e-2, 1e-4, 1e-8), lr=0.01, points=200, fine_points=2000, s
 SMALL = 1e-8  # exponents are measured at initial strengths up to this one
 CAPTION = """
 **a** Loss while aligned networks with one hidden layer learn three modes from initial strengths a, and of a network
-without hidden layer. Grey lines are the losses of saddles, with the set of modes that is learned there. **b** Distance
-of the network's map to that of every saddle, from the smallest a. **c** Closest approach to the two saddles on the way,
-against a: exact solutions from aligned and from random balanced weights, and training (crosses); dashed lines have the
-predicted exponent, and pass through the leftmost point. **d** Index (number of directions in which the loss falls) and
-loss of every critical point; the line joins those that are visited. In b, c and d a colour is a saddle; saddles that
-are not visited are grey.
+without hidden layer; the theory is drawn for the smallest a. Grey lines are the losses of saddles, named by the set of
+modes that is learned there. **b** Distance of the network's map to that of every saddle, from the smallest a. **c**
+Closest approach to the two saddles on the way, against a: exact solutions from aligned and from random balanced
+weights, and training (crosses); dashed lines have the predicted exponent, and pass through the leftmost point. **d**
+Index (number of directions in which the loss falls) and loss of every critical point; the line joins those that are
+visited. In b, c and d a colour is a saddle; saddles that are not visited are grey.
 """
 ALT = """
 The smaller the initial strength, the longer the loss waits on two plateaus, at the losses of saddles {1} and {1, 2}.
@@ -89,7 +89,6 @@ def run(
     # Weights of this standard deviation act like the smallest initial strength.
     random = aligned.replace(init=inits.SmallRandom(np.sqrt(2 * starts[-1] / hidden)))
     shallow = aligned.replace(net=nets.DeepLinear(()), init=inits.Given([np.zeros_like(task.cov_x)]))
-
     setups = {a: aligned.replace(init=along_modes(a, values, hidden)) for a in starts}
     runs = {a: observed(found, setup, all_seeds).isel(seed=0) for a, setup in setups.items()}
     of_random, of_shallow = observed(found, random, all_seeds), observed(found, shallow, [seed])
@@ -199,7 +198,8 @@ def figure(result: Result) -> Figure:
     marks = [Line2D([], [], color=INK, lw=1, ls="-.", label="no hidden layer")]
     for label, mark, face in (("aligned", "o", INK), ("random", "s", "none"), ("training", "x", INK)):
         marks.append(Line2D([], [], color=INK, ls="", marker=mark, mfc=face, ms=5, label=label))
-    key(sheet, {f"a = {float(a):g}": colour for a, colour in zip(data.start, OF_STARTS, strict=False)}, marks=marks)
+    of_starts = {f"a = {plain(a)}": colour for a, colour in zip(data.start.values, OF_STARTS, strict=False)}
+    key(sheet, of_starts, marks=marks)
     return sheet
 
 

@@ -56,6 +56,7 @@ From small layers learning times rise steeply with depth, straight lines on the 
 they soon become level. With the right sign of the determinant most losses fall steeply towards zero, at very different
 times; with the wrong sign all stay on a plateau.
 """
+LABELS = dict(xlabel="depth D", ylabel="learning time (τ/D)")
 DETERMINANT = dict(zip(SIGNS, COLOURS[3:5], strict=True))
 
 
@@ -197,17 +198,17 @@ def figure(result: Result) -> Figure:
     for curve in data.orthogonal.transpose("singular_value", "depth_or_inf"):
         predicted(at["b"], data.depth, curve[:-1], colour=GREY)
         border(at["b"], float(curve[-1]), f"s = {float(curve.singular_value):g}", across=True)
-    at["b"].set(title="From aligned orthogonal layers", xlabel="depth D", ylabel="learning time (τ/D)", ylim=(0, None))
+    at["b"].set(title="Aligned orthogonal layers: no growth", ylim=(0, None), **LABELS)
     for letter, number in (("c", 0), ("d", -1)):
         of_depth = data.loss.isel(orthogonal_depth=number)
         for sign, colour in DETERMINANT.items():
             at[letter].plot(data.time, of_depth.sel(sign=sign).transpose("time", "seed"), color=colour, lw=1.3)
-        at[letter].set(title=f"From random orthogonal layers, D = {int(of_depth.orthogonal_depth)}")
+        at[letter].set(title=f"Random orthogonal layers, D = {int(of_depth.orthogonal_depth)}")
         at[letter].set(xlabel="time (τ/D)", ylabel="loss / loss of zero weights", yscale="log", ylim=(1e-6, 2))
     marks = [
         Line2D([], [], color=INK, ls=DASHES, lw=THIN, label="closed form"),
         Line2D([], [], color=INK, ls=":", label="as printed"),
-        Line2D([], [], color=DARK_GREY, marker="o", ls="", ms=5, label="training (dots)"),
+        Line2D([], [], color=DARK_GREY, marker="o", ls="", ms=5, label="training in a"),
     ]
     signs = {f"determinant: {sign} sign": colour for sign, colour in DETERMINANT.items()}
     key(sheet, signs, kinds=(), marks=marks)
@@ -226,4 +227,4 @@ def _draw_small(axes: Axes, data: Dataset) -> None:
     axes.plot(data.trained_depth, data.training.isel(rate=-1), "o", color=DARK_GREY, ms=5, zorder=4)
     axes.plot(data.depth, data.pretraining, color=GREY, ls="-.", lw=1.2)
     axes.text(float(data.depth[-1]), 10, "pretraining", color=GREY, size=LEGEND_SIZE, ha="right")
-    axes.set(yscale="log", xlabel="depth D", ylabel="learning time (τ/D)", title="From small layers", ylim=(1, 1e12))
+    axes.set(title="Small layers: exponential growth", yscale="log", ylim=(1, 1e12), **LABELS)

@@ -137,10 +137,11 @@ def figure(result: Result) -> Figure:
 
     data = result.data
     sheet, at = panels("ab;cc", height_ratios=[1.1, 1])
-    for letter, (kind, colour) in zip("ab", KINDS.items(), strict=True):
+    titles = "Decoder along the hidden difference", "Random decoder"
+    for letter, title, (kind, colour) in zip("ab", titles, KINDS.items(), strict=True):
         some = data.sel(kind=kind, curve="distance").isel(network=slice(3))
         overlay(at[letter], some.training.isel(rate=-1), some.theory, colours=colour)
-        at[letter].set(title=f"Decoder {kind}", ylabel="H", xlabel="time (1/η steps)")
+        at[letter].set(title=title, ylabel="squared distance H", xlabel="time (1/η steps)")
         at["c"].loglog(data.rate, data.gap.sel(kind=kind).transpose("rate", "network"), "o", color=colour, mfc="none")
     printed = data.printed.sel(curve="distance").isel(network=slice(3)).transpose("time", "network")
     dotted = at["a"].plot(data.time, printed, ":", color=GREY, lw=1.5, label="closed form, τ = 1/η")
@@ -150,7 +151,9 @@ def figure(result: Result) -> Figure:
     at["c"].plot(data.rate, data.gap.min() * data.rate / data.rate.min(), color=LIGHT_GREY, lw=1, zorder=0)
     at["c"].set_xticks(data.rate.values, [f"{rate:g}" for rate in data.rate.values])
     at["c"].xaxis.set_minor_locator(NullLocator())
-    at["c"].set(title="Gaps fall in proportion to η", xlabel="learning rate η", ylabel="largest relative gap")
-    colours = dict(zip(["along", "random"], KINDS.values(), strict=True))
+    at["c"].set(
+        title="Training tends to the closed form with τ = 2/η", xlabel="learning rate η", ylabel="largest relative gap"
+    )
+    colours = dict(zip(["as in a", "as in b"], KINDS.values(), strict=True))
     key(sheet, colours, kinds=("training", "closed form, τ = 2/η"), marks=[dotted[0], crosses[0]])
     return sheet

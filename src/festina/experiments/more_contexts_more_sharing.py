@@ -1,18 +1,18 @@
-"""Pathways shared by all contexts but one learn fastest, because they start ahead, and more so with more contexts.
+"""Pathways shared by all contexts but one learn fastest, by a head start that grows with the number of contexts.
 
 Items have a tree of features in common, and another tree of their own in each of C contexts. A gated network has a
 shared pathway and, beside it, one pathway for every set of m contexts. Sets of any size m could solve the task; trained
 from small weights, those with m = C − 1 solve it first. What the shared pathway leaves does not explain this: on this
 residual a set and its complement have the same singular value S_m = σ√(m(C−m)/C)/N, and sets of half the contexts have
 the largest. But until the shared pathway has learned, at time t_c, all pathways grow on the whole target, where their
-singular value s_raw is the larger the larger the set. In the closed form `ContextRace` they learn the residual as B(t)
+singular value s_raw rises with the size of the set. In the closed form `ContextRace` they learn the residual as B(t)
 from an initial strength B₀,
 
     B₀ = a K² exp[2(s_raw − S_m) t_c]        B(t) = B∞ / (1 − (1 − B∞/B₀) e^(−2 S_m t)),
 
 with a the effective strength of their initial weights and K a constant. The head start B₀/a is thousands to hundreds of
-thousands, and more with more contexts. Losses and times follow from the weights, with nothing fitted. So does the order
-of all sizes, already from the leading logarithm of the time.
+thousands, and more with more contexts. Losses and times follow from the weights, with nothing fitted. The order of all
+sizes follows already from the leading logarithm of the time.
 
 The loss of a ReLU network is that of the network for all contexts but one to a few per cent, once curves are shifted by
 some epochs. No other size comes closer if the shared pathway has half as many units as the ReLU network.
@@ -154,7 +154,7 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         ours(
-            "Head start B₀/a that decides: all contexts but one / one context, least",
+            "Head start B₀/a: all contexts but one / one context, least",
             at_least(advantage, 100),
             headline=True,
             panel="d",
@@ -170,14 +170,14 @@ def claims(result: Result) -> list[Claim]:
             panel="a",
         ),
         ours("Loss of all contexts but one and of ReLU, not shifted: largest distance", at_most(max(raw), 0.13)),
-        paper("Mean distance from ReLU: all contexts but one / one context, largest", at_most(private.max(), 0.6)),
-        ours("Mean distance from ReLU, wide shared pathway: other sizes / all but one, least", at_least(half, 1.0)),
+        paper("Mean loss gap to ReLU: all contexts but one / one context, largest", at_most(private.max(), 0.6)),
+        ours("Mean loss gap to ReLU, wide shared pathway: other sizes / all but one, least", at_least(half, 1.0)),
     ]
     for few in (True, False):
         some = closer[(counts < 5) == few]
         if some.size:
             which = comma_separated(some.contexts.values)
-            text = f"Mean distance from ReLU, equal widths, {which} contexts: other sizes / all but one, least"
+            text = f"Mean loss gap to ReLU, equal widths, {which} contexts: other sizes / all but one, least"
             reason = "" if few else "all but one is then ahead of ReLU, which comes closer to 3 of 5"
             statements.append(paper(text, at_least(some.min(), 1.0), fails=reason))
     if len(counts) == 1:
@@ -203,7 +203,7 @@ def figure(result: Result) -> Figure:
         one = most.sel(size=size)
         overlay(at["a"], one.gated_loss / first, one.predicted_loss[:1] / first, along="epoch", colours=colour)
     at["a"].plot(data.epoch, most.relu_loss[0] / first, color=INK, lw=1)
-    at["a"].set(xlabel=EPOCHS, ylabel="loss / first loss", yscale="log", ylim=(1e-3, 1.3))
+    at["a"].set(xlabel=EPOCHS, ylabel="loss / initial loss", yscale="log", ylim=(1e-3, 1.3))
     at["a"].set_title(f"Pathways for sets of m of {count} contexts")
     for number in data.contexts.values:
         here = data.sel(contexts=number, size=slice(1, number - 1))
@@ -215,7 +215,7 @@ def figure(result: Result) -> Figure:
     at["b"].set(xlabel="share of contexts in a set, m/C", ylabel="epochs to a tenth of the loss")
     at["b"].set(ylim=(0, None), title="All contexts but one are fastest")
     values = most.sel(size=sizes).strength
-    for of, label, place in (("target", "s_raw, target", (-12, 2)), ("residual", "S_m, residual", (0, -16))):
+    for of, label, place in (("target", "on the target", (-12, 2)), ("residual", "on the residual", (0, -16))):
         dots(at["c"], sizes, values.sel(of=of), colours, hollow=of == "residual")
         end = (sizes[-1], float(values.sel(of=of)[-1]))
         at["c"].annotate(label, end, place, textcoords="offset points", ha="right")

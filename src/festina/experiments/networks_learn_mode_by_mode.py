@@ -2,10 +2,10 @@
 
 The task is that of canary, salmon, oak and rose: all grow, animals move and plants have roots, and each has one
 property of its own. Its singular modes are the levels of this tree. A shallow network learns all modes at once. A deep
-network learns them in stages, broad distinctions first. From an aligned start the closed form is exact, and gradient
-descent tends to it at first order in the learning rate. From small random weights the network finds the modes by
-itself; there the closed form starts at a = N_h σ²/2, which is derived from the law of the initial weights and not
-fitted.
+network learns them in stages, broad distinctions first. From initial weights that are aligned with the modes the closed
+form is exact, and gradient descent tends to it at first order in the learning rate. From small random weights the
+network finds the modes by itself; there the closed form starts at a = N_h σ²/2, which follows from the distribution of
+the initial weights and is not fitted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import xarray
 
 from .. import Setup, inits, nets, rules, tasks
 from .._figures.overlay import heat, overlay
-from .._figures.panels import key, panels
+from .._figures.panels import key, panels, plain
 from .._figures.style import COLOURS
 from .._formulas.modes import Modes
 from ..theories.aligned_modes import mode, time_to
@@ -49,7 +49,7 @@ ALT = """
 In the shallow network four curves rise at once; in the deep networks they rise one after another as sigmoids, and the
 dashed theory lies on the training.
 """
-MODE_COLOURS = (*COLOURS[:3], COLOURS[2])  # the last two modes are one level of the tree
+MODE_COLOURS = (COLOURS[0], COLOURS[2], COLOURS[3], COLOURS[3])  # the last two modes are one level of the tree
 
 
 @checked
@@ -163,7 +163,7 @@ def figure(result: Result) -> Figure:
     at["a"].set_title("What each mode tells apart")
     at["b"].set_title("No hidden layer: all modes at once")
     at["c"].set_title("One hidden layer: one mode after another")
-    at["d"].set_title(f"From random weights of sd {float(smallest.scale):g}")
+    at["d"].set_title(f"Random weights, sd {plain(float(smallest.scale))}: the same order")
     for letter in "bcd":
         at[letter].set_ylabel("strength of the mode")
     key(sheet, dict(zip(["mode 1", "mode 2", "modes 3 and 4"], MODE_COLOURS, strict=False)))

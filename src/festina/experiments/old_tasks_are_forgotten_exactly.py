@@ -1,9 +1,9 @@
-"""How much a linear network forgets of its old tasks follows from the tasks alone, and is known without training.
+"""How much a linear network forgets of an old task follows from the tasks alone and can be computed without training.
 
 A two-layer linear network learns random tasks with white inputs one after another and keeps its weights. The closed
 form continues across every switch, since the balance W₂ᵀW₂ − W₁W₁ᵀ = λI does not depend on the task. It predicts the
-losses of all tasks at all times, and gradient descent tends to it at first order in the learning rate. If both tasks
-are learned to the end, going from task j to task k changes the loss of task i by
+losses of all tasks at all times, and gradient descent tends to it at first order in the learning rate. If tasks j and k
+are learned completely, going from j to k changes the loss of task i by
 
     ½κ‖Σ_k − Σ_i‖² − ½κ‖Σ_j − Σ_i‖².
 
@@ -49,17 +49,17 @@ QUICK = dict(shape=(6, 5, 5), small_shape=(6, 5, 5), small_duration=300.0, sets=
 FINER = ((1, 2, 4), (1, 16, 32))
 CONTROLS = {"tanh": "tanh units", "relu": "ReLU units"}
 CAPTION = """
-**a** Losses of all tasks while a λ-balanced linear network (λ = 1) learns one task after another; grey lines are the
-switches, and the names above say which task is trained, and time is stretched after each switch. The loss of a task
-rises when the network leaves it, by its forgetting. The theory is the closed form, with nothing fitted. **b**
-Forgetting at every switch in several sequences of random tasks: the rise of the loss in training of two linear
-networks, against half the squared distance between the maps Σ and Σ′ that solve the task that was left and the next
-one, which is known without training; κ is the input variance, 1. On the line both are equal. **c** The same for
-networks with tanh and ReLU units, which the formula does not describe.
+**a** Losses of all tasks while a λ-balanced linear network (λ is the balance of its layers, here 1) learns one task
+after another. Grey lines are the switches, the names above say which task is trained, and time is stretched after each
+switch. When the network leaves a task, the loss of this task rises: this rise is its forgetting. The theory is the
+closed form, with nothing fitted. **b** Forgetting at every switch in several sequences of random tasks, for two linear
+networks: the measured rise of the loss against the formula, half the squared distance between the maps Σ and Σ′ that
+solve the old and the new task; κ is the input variance, 1. On the grey line both are equal. **c** The same for networks
+with tanh and ReLU units, which the formula does not describe.
 """
 ALT = """
 Each loss falls while its task is trained and rises at the next switch, with the dashed theory on the training. In b all
-marks lie on the diagonal; in c they scatter off it.
+marks lie on the diagonal; in c they scatter above it.
 """
 Widths = Annotated[Shape, Each(AtLeast(1), least=3)]
 
@@ -140,28 +140,28 @@ def claims(result: Result) -> list[Claim]:
     controls = (missed / (formula**2).mean()) ** 0.5
     return [
         paper(
-            "Forgetting by the formula, λ-balanced weights: largest gap to training over the largest change of a loss",
+            "Forgetting, λ-balanced weights: largest gap between formula and training / largest change of a loss",
             at_most(gap[0], 1e-6),
             headline=True,
             panel="b",
         ),
         paper(
-            "Forgetting by the formula, small weights with λ = 0: largest gap to training over the largest change",
+            "Forgetting, small weights with λ = 0: largest gap between formula and training / largest change of a loss",
             at_most(gap[1], 1e-3),
             panel="b",
         ),
         paper(
-            "Losses of all tasks across all switches, λ-balanced weights: order in the learning rate of the gap",
+            "Losses of all tasks, λ-balanced weights: order in the learning rate of the gap to theory",
             between(orders["error"][0], 0.9, 1.1),
             headline=True,
             panel="a",
         ),
         paper(
-            "Losses of all tasks, small weights with λ = 0: order in the learning rate of the gap",
+            "Losses of all tasks, small weights with λ = 0: order in the learning rate of the gap to theory",
             between(orders["error"][1], 0.9, 1.1),
         ),
         ours(
-            "Forgetting from four other λ-balanced initial weights: largest gap to the formula over the largest change",
+            "Forgetting, four other λ-balanced initial weights: largest gap to formula / largest change of a loss",
             at_most(spread, 1e-6),
         ),
         paper(
@@ -169,12 +169,12 @@ def claims(result: Result) -> list[Claim]:
             between(orders["drift"].min(), 0.9, 1.2),
         ),
         ours(
-            "Control, tanh units: root mean square gap of the forgetting to the linear formula, relative",
+            "Control, tanh units: root mean square gap between forgetting and formula / that of the formula",
             at_least(controls.sel(control="tanh"), 0.1),
             panel="c",
         ),
         ours(
-            "Control, ReLU units: root mean square gap of the forgetting to the linear formula, relative",
+            "Control, ReLU units: root mean square gap between forgetting and formula / that of the formula",
             at_least(controls.sel(control="relu"), 0.1),
             panel="c",
         ),
@@ -197,10 +197,10 @@ def figure(result: Result) -> Figure:
     for (letter, label, expected, found), colour, shape in zip(drawn, COLOURS[4:], "os^v", strict=True):
         at[letter].plot(expected.values.ravel(), found.values.ravel(), shape, color=colour, ms=7, mfc="none", mew=1.4)
         marks.append(mark(f"{label} ({letter})", shape, colour=colour, mfc="none"))
-    for letter, title in (("b", "Linear networks: exact"), ("c", "Nonlinear networks: not")):
+    for letter, title in (("b", "Linear networks obey the formula"), ("c", "Nonlinear networks do not")):
         ends = at[letter].get_xlim()
         at[letter].plot(ends, ends, color=LIGHT_GREY, lw=1, zorder=0)
-        at[letter].set(title=title, xlabel="½κ‖Σ − Σ′‖², from the tasks alone", ylabel="rise of the loss in training")
+        at[letter].set(title=title, xlabel="formula, ½κ‖Σ − Σ′‖²", ylabel="rise of the loss in training")
     key(sheet, marks=marks)
     return sheet
 

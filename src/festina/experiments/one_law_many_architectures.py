@@ -1,5 +1,5 @@
-"""In many architectures two fitted rates describe how the distances of two points grow, but not in all of them how the
-outputs align with the targets.
+"""In many architectures two fitted rates describe how the distances between two points grow, but in some of them they
+do not describe how the outputs align with the targets.
 
 Each network of the source's table is trained on two points. H is the squared distance of the points in a middle hidden
 layer, P that of their outputs, and w = P − dy·Δy* says how the difference of the outputs, dy, is aligned with that of
@@ -7,7 +7,7 @@ the targets. Two rates of the two-point theory, fitted to each run, describe H a
 output, describes the loss. All rates here are fitted. The ratio κ = η_h/η_y of the two rates, that of the layers below
 over that of the layers above, tells the networks apart. It is about 0.02 in deep networks of (leaky) ReLU units, whose
 lower layers learn slowly, one half in a network of two hidden layers, and near 1 in linear and tanh networks. It says
-no more than the final distance does, κ = H²/(XY) with X and Y the squared distances of inputs and targets, and it
+no more than the final H does, κ = H²/(XY) with X and Y the squared distances of inputs and targets, and it
 varies by a factor of 5 between narrow networks.
 
 **What does not reproduce.** Two rates do not describe w in all networks: in linear and tanh networks R² of w is 0.7,
@@ -54,10 +54,11 @@ PRESETS = {"as_run": dict(data="as_run"), "as_printed": dict(data="as_printed")}
 QUICK = dict(networks=("narrow", "shallow", "ReLU", "skip", "tanh"), units=50, seeds=3, starts=3, every=40)
 CAPTION = """
 H is the squared distance of two points in a middle hidden layer of a network, P that of their outputs, and w = P −
-dy·Δy* says how the difference of the outputs, dy, is aligned with that of the targets. **a** The network in which two
-fitted rates describe w best, and **b** the one in which they describe it worst; both from the first seed. **c** R² of
-the fit of every network, its median over seeds: H and P are described well, w in some of them only. **d** The ratio κ
-of the fitted rate of the layers below to that of the layers above: a dot for each seed. The line is at equal rates.
+dy·Δy* says how the difference of the outputs, dy, is aligned with Δy*, that of the targets. **a** The network in which
+two fitted rates describe w best, and **b** the one in which they describe it worst, both from the first seed. **c** R²
+of the fit for every network, median over seeds. Networks have 20 hidden layers of leaky ReLU units, except as their
+names say: “shallow” has two layers, “narrow” fewer units, “skip” has skip connections, and so on. **d** The ratio κ of
+the fitted rate of the layers below to that of the layers above: a circle for each seed. The line is at equal rates.
 Runs that have not learned are left out of c and d.
 """
 ALT = """
@@ -142,7 +143,7 @@ def _of_fits(data: Dataset, as_run: bool) -> list[Claim]:
     r2 = data.r2.median("seed")
     distances, alignment = r2.sel(curve=["H", "P"]).min("curve"), r2.sel(curve="w")
     marks = Marks(fitted=True, headline=True, panel="c")
-    text = f"Two fitted rates: smallest R² of the distances H and P over networks ({_least(distances)})"
+    text = f"Two fitted rates: smallest R² of the squared distances H and P over networks ({_least(distances)})"
     statements = [paper(text, at_least(distances.min(), 0.85), fails=unlike, **marks)]
     if as_run and set(SMOOTH) & set(data.network.values):
         text = f"Two fitted rates: smallest R² of the alignment w over networks ({_least(alignment)})"
@@ -190,15 +191,12 @@ def _of_kappa(data: Dataset) -> list[Claim]:
     for names, kind, low, high in (
         (
             [*DEEP_RECTIFIED],
-            "20 layers of (leaky) ReLU units: median κ, small as lower layers learn slowly",
+            "20 layers of (leaky) ReLU: median fitted κ, small as lower layers learn slowly",
             0.005,
             0.06,
         ),
-        (["shallow"], "Two hidden layers: κ, which is near one half", 0.4, 0.65),
-        *(
-            ([n], f"20 layers, {n}: κ, near 1 as lower and upper layers learn at similar rates", 0.5, 2.0)
-            for n in SMOOTH
-        ),
+        (["shallow"], "Two hidden layers: fitted κ, which is near one half", 0.4, 0.65),
+        *(([n], f"20 layers, {n}: fitted κ, near 1 as all layers learn at similar rates", 0.5, 2.0) for n in SMOOTH),
     ):
         trained = [name for name in names if name in (wide if name in SMOOTH else data.network)]
         if trained:
@@ -213,10 +211,10 @@ def figure(result: Result) -> Figure:
     alignment = ended.r2.sel(curve="w").median("seed").fillna(-np.inf)
     names = list(data.network.values[np.argsort(alignment.values)])
     sheet, at = panels("ab;cd")
-    for letter, name, title in (("a", names[-1], "Best fit"), ("b", names[0], "Worst fit")):
+    for letter, name, title in (("a", names[-1], "Best fit of w"), ("b", names[0], "Worst fit of w")):
         one = data.sel(network=name).isel(seed=0)
         overlay(at[letter], one.training, one.fitted, along="epoch", by="curve", colours=CURVE_COLOURS)
-        at[letter].set(title=f"{title}, “{name}”", ylabel="H, P and w")
+        at[letter].set(title=f"{title}: “{name}” network", ylabel="H, P and w")
     for (curve, colour), size in zip(CURVE_COLOURS.items(), (8, 5, 5), strict=True):
         at["c"].plot(ended.r2.sel(curve=curve, network=names).median("seed"), names, "o", color=colour, ms=size)
     for seed in range(data.sizes["seed"]):
@@ -224,7 +222,9 @@ def figure(result: Result) -> Figure:
     for letter in "cd":
         border(at[letter], 1.0)
         at[letter].margins(y=0.1)
-    at["c"].set(title="H and P are described, w in some networks only", xlabel="R² of the fit, median over seeds")
-    at["d"].set(title="κ tells networks apart", xlabel="κ, ratio of the fitted rates", xscale="log")
+    at["c"].set(title="Quality of the fit of every network", xlabel="R² of the fit, median over seeds")
+    at["d"].set(
+        title="The ratio of rates differs between networks", xlabel="κ, rate below / rate above the layer", xscale="log"
+    )
     key(sheet, CURVE_COLOURS, kinds=("training", "fit"))
     return sheet

@@ -1,9 +1,9 @@
-"""The printed solution of λ-balanced networks has a wrong last term, and fails where the larger layer has to turn.
+"""The printed solution of λ-balanced networks has a wrong last term and fails where the larger layer has to rotate.
 
 The last term of eq. 15 of the slides, (e^(λ⊥t) − 1)/λ⊥, must be (e^(2λ⊥t) − 1)/(2λ⊥), where λ⊥ is λ/2 or −λ/2, for more
-outputs or more inputs. The term does not occur if both are as many, and is right for λ = 0. Where the larger layer has
-to turn, sgn λ = sgn(N_o − N_i), the printed map is wrong by as much as the task itself; for the other sign of λ the
-error is small. With the right last term eqs. 13-15 are the library's solution.
+outputs or more inputs. The term does not occur if both are as many, and is right for λ = 0. For sgn λ = sgn(N_o − N_i)
+the layer of larger weights has to rotate, and the printed map is wrong by as much as the task itself; for the other
+sign of λ the error is small. With the right last term eqs. 13-15 are the library's solution.
 """
 
 from __future__ import annotations
@@ -43,15 +43,16 @@ THEME, PLACE = "regimes", 6
 REFERENCE = {"saxe_slides": "eqs. 13-15"}
 QUICK = dict(shapes=((4, 4, 4), (6, 3, 3)), lr=0.02, points=120)
 CAPTION = """
-**a** Loss of a network whose larger layer has to turn, in training and by the library's theory, which is eqs. 13-15 of
-the slides with the last term of eq. 15 corrected. The curve of the printed solution ends where its exponents exceed
-what float64 can hold. **b** For every network, with its numbers of inputs, hidden units and outputs and its balance λ:
-largest entry of the difference between the maps of training and of the printed solution, or of the theory, over all
-times at which the printed one is known, relative to the largest singular value of the target.
+**a** Loss of a linear network whose layer of larger weights has to rotate, in training and by the library's theory,
+which is eqs. 13-15 of the slides with the last term of eq. 15 corrected. The curve of the printed solution ends where
+its exponents exceed what float64 can hold. **b** Every network, with its numbers of inputs, hidden units and outputs
+and the balance λ of its layers: largest entry of the difference between the map in training and that of the printed
+solution (circles) or of the theory (crosses), over all times at which the solution is known, relative to the largest
+singular value of the target.
 """
 ALT = """
 The printed loss leaves the loss in training soon and turns upwards, while the theory lies on it. In most rows the two
-marks coincide at a small gap; where the larger layer has to turn, the printed one is far to the right.
+marks coincide at a small gap; where the larger layer has to rotate, the printed one is far to the right.
 """
 PRINTED = COLOURS[1]
 
@@ -126,7 +127,7 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         paper(
-            "Eq. 15 as printed fits training for N_i = N_o or λ = 0: largest gap / map",
+            "Eq. 15 as printed fits training for N_i = N_o or λ = 0: largest gap of the map / largest singular value",
             at_most(printed[without].max(), 0.02),
             panel="b",
         ),
@@ -144,12 +145,12 @@ def figure(result: Result) -> Figure:
     at["a"].plot(data.time, data.printed, color=PRINTED, lw=THIN)
     known = data.time[data.printed.notnull().values]
     at["a"].set(xlim=(0, 1.6 * float(known[-1])), ylim=(0, 1.25 * float(data.training.max())))
-    at["a"].set(title=f"Loss of {data.attrs['worst']}", ylabel="loss")
+    at["a"].set(title=f"The printed loss is wrong ({data.attrs['worst']})", ylabel="loss")
     gaps = {"printed": (data.printed_gap, PRINTED, "o"), "theory": (data.theory_gap, COLOURS[0], "x")}
     for gap, colour, shape in gaps.values():
         at["b"].plot(gap / data.attrs["strongest"], range(data.sizes["network"]), shape, color=colour, mfc="none")
     at["b"].set_yticks(range(data.sizes["network"]), list(data.network.values))
-    at["b"].set(title="Gap to training", xscale="log", xlabel="largest gap of the map, relative")
+    at["b"].set(title="Difference from training", xscale="log", xlabel="largest gap of the map, relative")
     at["b"].invert_yaxis()
     key(
         sheet,

@@ -1,8 +1,7 @@
-"""A network that is stuck at the reversal of a task is freed by any perturbation, after the logarithm of its size.
+"""Any small perturbation frees a network that is stuck after the reversal of its task, after a predictable time.
 
 A balanced two-layer linear network that has learned a task to the end never learns its reverse by gradient flow
-(`reversal_gets_stuck`). Any departure from these conditions frees it, after a time that grows with the logarithm of how
-small the departure is:
+(`reversal_gets_stuck`). Any departure from these conditions frees it, the later the smaller the departure:
 
 - Noise ε on the weights frees the mode of singular value s at ln(1/ε)/s.
 - A finite learning rate frees it at ln(1/lr)/s, in float32 as in float64, since descent breaks the balance of the
@@ -48,10 +47,11 @@ RECORDS = 20  # of the first task
 SHORT = 0.5
 CAPTION = """
 A network has learned a random task, and all its targets change sign: time until each mode of the reversed task, of
-singular value s, is half relearned. **a** After noise of size ε on the learned weights. **b** After the first task was
-learned with a finite learning rate. **c** After the first task was learned for a finite time T only; circles are the
-closed form. Dashed lines in a to c have the slope of theory, and are drawn through the last point. **d** Loss of the
-reversed task after learning with layers of balance λ ≠ 0; the theory is exact for gradient flow.
+singular value s, is half relearned. **a** With noise of size ε on the learned weights. **b** With a finite learning
+rate. **c** If the first task was learned for a finite time T only; circles are the closed form. Dashed lines in a to c
+have the slope of theory; they are drawn through the point of the smallest ε, the smallest rate or the longest T. **d**
+Loss of the reversed task in networks whose layers have a balance λ ≠ 0 (W₂ᵀW₂ − W₁W₁ᵀ = λI); the theory is exact for
+gradient flow.
 """
 ALT = """
 Times to relearn grow along straight lines against the logarithm of the noise and of the learning rate, and against the
@@ -143,28 +143,28 @@ def claims(result: Result) -> list[Claim]:
     same = largest(rates.sel(precision="float32") / rates.sel(precision="float64") - 1)
     return [
         ours(
-            "Noise ε frees a mode at ln(1/ε)/s: largest gap of slope · s from 1",
+            "Noise ε on the weights frees a mode after ln(1/ε)/s: largest gap of slope × s from 1, over modes",
             at_most(noise, 0.1),
             headline=True,
             panel="a",
         ),
         ours(
-            "A learning rate lr frees the first mode at ln(1/lr)/s: slope · s",
+            "A finite learning rate lr frees the first mode after ln(1/lr)/s: slope × s",
             between(rate, 0.8, 1.2),
             headline=True,
             panel="b",
         ),
-        ours("Time to be freed by the learning rate, float32 against float64: relative gap", at_most(same, 0.02)),
+        ours("Time after which a finite rate frees the first mode, float32 / float64: gap from 1", at_most(same, 0.02)),
         ours(
-            "Balance λ ≠ 0, gap between descent and theory: order in the learning rate",
+            "Balance λ ≠ 0: order in the learning rate of the gap between gradient descent and theory",
             between(data.lam_order, 0.9, 1.1),
         ),
         ours(
-            "Brief learning, gap between descent and theory: order in the learning rate",
+            "First task learned briefly: order in the learning rate of the gap between gradient descent and theory",
             between(data.brief_order, 0.9, 1.1),
         ),
         ours(
-            "Learning for T frees the slowest mode at T (s_k + s_(N+1−k))/s_k: relative gap of the slope",
+            "Learning for a time T frees the slowest mode after T (s_k + s_(N+1−k))/s_k: relative gap of the slope",
             at_most(abs(span[-1] - 1), 0.02),
             panel="c",
         ),
@@ -194,14 +194,16 @@ def figure(result: Result) -> Figure:
     first, low = float(data.theory.max()), 1e-3
     for lam, when in zip(data.lam.values, time_at(data.theory, low * first, falling=True).values, strict=True):
         beside(at["d"], when, low * first, f"λ = {lam:g}")
-    at["a"].set(xlabel="noise ε on the weights", title="Freed by noise")
-    at["b"].set(xlabel="learning rate lr", title="Freed by the learning rate")
-    at["c"].set(xlabel="time T of the first task (τ)", title="Freed by brief learning")
+    at["a"].set(xlabel="noise ε on the weights", title="Noise: time ∝ ln(1/ε)/s")
+    at["b"].set(xlabel="learning rate lr", title="Finite learning rate: time ∝ ln(1/lr)/s")
+    at["c"].set(xlabel="time T of the first task (τ)", title="Brief learning: time ∝ T")
     for letter in "abc":
-        at[letter].set(ylabel="time to relearn (τ)", ylim=(0, None))
-    at["d"].set(xlabel="time since the reversal (τ)", ylabel="loss of the reversed task", title="Freed by λ ≠ 0")
+        at[letter].set(ylabel="time to half relearn (τ)", ylim=(0, None))
+    at["d"].set(
+        xlabel="time since the reversal (τ)", ylabel="loss of the reversed task", title="Unbalanced layers, λ ≠ 0"
+    )
     at["d"].set(yscale="log", ylim=(1e-4 * first, 2 * first), xlim=(0, 9 / float(data.mode[-1])))
-    marks = [mark("trained", colour=DARK_GREY), mark("closed form", colour=DARK_GREY, mfc="none")]
+    marks = [mark("training (a, b)", colour=DARK_GREY), mark("closed form (c)", colour=DARK_GREY, mfc="none")]
     key(sheet, colours, marks=marks)
     return sheet
 

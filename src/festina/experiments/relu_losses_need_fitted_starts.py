@@ -1,10 +1,10 @@
-"""The closed form of gated networks describes the loss of ReLU networks in contexts if its two starts are fitted.
+"""The closed form of gated networks describes the loss of ReLU networks if its two initial strengths are fitted.
 
-The closed form is that of `more_contexts_more_sharing`: a shared pathway learns its modes from an effective initial
-strength a₀, and pathways for all contexts but one then learn the residual from B₀. Fitted to the loss of ReLU networks,
-it is within a few per cent of it. The fitted a₀ turns out to be that of half of the hidden units. With B₀ = a₀ the
-closed form fails. B₀ does not follow from the initial weights as it does in gated networks: the fitted one is below
-theirs, and further below with more contexts, for ReLU units do not belong to a pathway from the start.
+The task is items in several contexts. The closed form is that of `more_contexts_more_sharing`: a shared pathway learns
+its modes from an initial strength a₀, and pathways for all contexts but one then learn the residual from B₀. Fitted to
+the loss of ReLU networks, it is within a few per cent of it. The fitted a₀ turns out to be that of half of the hidden
+units. With B₀ = a₀ the closed form fails. B₀ does not follow from the initial weights as it does in gated networks: the
+fitted one is below theirs, and further below with more contexts, since ReLU units do not belong to a pathway at first.
 
 **What does not reproduce.** B(t) as printed (appendices F and G) tends to 0. The overlaps of outputs printed for 4 and
 5 contexts are not those of the task, −1/(C − 1). Pairing sorted singular values with sorted variances is wrong from 4
@@ -21,7 +21,7 @@ import xarray
 
 from .. import Setup, inits, nets, rules, tasks
 from .._figures.overlay import overlay
-from .._figures.panels import key, panels
+from .._figures.panels import key, mark, panels
 from .._figures.style import COLOURS, INK
 from ..gates.comparing import largest_distance
 from ..tasks.hierarchy import hierarchy_block
@@ -42,13 +42,14 @@ THEME, PLACE = "gates", 6.5
 REFERENCE = {"jarvis2025": "section 5, figure 5, appendices F and G"}
 QUICK = dict(contexts=(4,), hidden=(500,), lr=0.005, every=40, seeds=1)
 CAPTION = """
-**a** Loss of ReLU networks, relative to its initial value, for the largest number of contexts, one line for each seed.
-Dashed: the closed form with a₀ and B₀ fitted to the mean over seeds, and with the same a₀ and B₀ = a₀. **b** What the
-pathways of the closed form have learned of the residual, B(t) over its final value, from the fitted B₀: by the right
-formula, and as printed. **c** Cosine between the outputs of two pathways for all contexts but one: of the task (discs),
-which is −1/(C − 1), and as printed (crosses). **d** The least loss of a linear map over its true value, if sorted
+ReLU networks learn items in C contexts; in the closed form one pathway is shared by all contexts and others are on in
+all contexts but one. **a** Loss of ReLU networks, relative to its initial value, for the largest C, one line for each
+seed. Dashed: the closed form with the initial strengths a₀ of the shared pathway and B₀ of the others fitted to the
+mean over seeds, and with the same a₀ and B₀ = a₀. **b** The share B(t) of the residual that these other pathways have
+learned, from the fitted B₀: by the correct formula, and as printed. **c** Cosine between the outputs of two of them: in
+the task, −1/(C − 1), as discs, and as printed. **d** The least loss of a linear map over its true value, if sorted
 singular values are paired with sorted input variances: with context inputs of size 1, as printed (crosses), and with
-those that the source used (discs).
+those of size 1.1 and 1.35 that the source used for 4 and 5 contexts (squares).
 """
 ALT = """
 The fitted closed form lies on the loss of the ReLU networks, that with equal starts does not. As printed, B(t) stays at
@@ -57,7 +58,7 @@ The fitted closed form lies on the loss of the ReLU networks, that with equal st
 """
 PRINTED_OVERLAPS = {3: -1 / 2, 4: -1 / 6, 5: -1 / 12}
 PAIRINGS = ("true", "sorted", "sorted, context inputs as run")
-FITTED, EQUAL, PRINTED = COLOURS[0], COLOURS[1], COLOURS[3]
+FITTED, EQUAL, PRINTED, USED = COLOURS[0], COLOURS[1], COLOURS[3], COLOURS[2]
 
 
 @checked
@@ -137,26 +138,26 @@ def claims(result: Result) -> list[Claim]:
     statements = [
         paper(
             f"Closed form with a₀ = {comma_separated(common.values)} and B₀ = {comma_separated(rest.values)}, fitted, "
-            "against ReLU: largest distance / first loss",
+            "against the ReLU loss: largest distance / initial loss",
             at_most(max(fitted), 0.03),
             fitted=True,
             headline=True,
             panel="a",
         ),
         ours(
-            "Closed form with the fitted a₀ and B₀ = a₀ against ReLU: largest distance / first loss, least",
+            "Closed form with fitted a₀ and B₀ = a₀, against ReLU: largest distance / initial loss, least over C",
             at_least(min(equal), 0.08),
             fitted=True,
             headline=True,
             panel="a",
         ),
         ours(
-            "Fitted a₀ over that of half of the hidden units: the ratio furthest from 1",
+            "Fitted a₀ over the initial strength of half of the hidden units: the ratio furthest from 1",
             between(half[np.argmax(np.abs(np.log(half)))], 0.5, 1.5),
             fitted=True,
         ),
         ours(
-            f"Fitted B₀ over that of gated networks ({comma_separated(beneath)}): largest",
+            f"Fitted B₀ over the B₀ of gated networks from equal weights ({comma_separated(beneath)}): largest ratio",
             at_most(beneath.max(), 1.0),
             fitted=True,
         ),
@@ -167,7 +168,7 @@ def claims(result: Result) -> list[Claim]:
             fails="with e^(+2St/τ) and S/(D B₀) it tends to 0; it is e^(−2St/τ) and (C−1)S/(D B₀)",
         ),
         ours(
-            "Overlap of the outputs of two pathways for all contexts but one against −1/(C − 1): largest gap",
+            "Cosine between the outputs of two pathways for all contexts but one, against −1/(C − 1): largest gap",
             at_most(largest(overlap + 1 / (counts - 1)), 1e-12),
             panel="c",
         ),
@@ -203,19 +204,23 @@ def figure(result: Result) -> Figure:
     overlay(at["a"], data.relu_loss / first, along="epoch", colours=INK)
     for kind, colour in (("fitted", FITTED), ("equal", EQUAL)):
         overlay(at["a"], theory=data[f"{kind}_loss"] / first, along="epoch", colours=colour)
-    at["a"].set(xlabel=EPOCHS, ylabel="loss / first loss", title=f"ReLU networks, {int(data.contexts)} contexts")
+    at["a"].set(xlabel=EPOCHS, ylabel="loss / initial loss", title=f"Fitted closed form, C = {int(data.contexts)}")
     overlay(at["b"], theory=data.strength, along="epoch", colours=FITTED)
     overlay(at["b"], theory=data.printed_strength, along="epoch", colours=PRINTED)
-    at["b"].set(xlabel=EPOCHS, ylabel="share of the residual learned", title="B(t), right and as printed")
+    at["b"].set(xlabel=EPOCHS, ylabel="share of the residual learned", title="As printed, B(t) learns nothing")
     at["c"].plot(data.number, data.overlap, "o", color=FITTED, ms=7)
     at["c"].plot(data.number, data.printed_overlap, "x", color=PRINTED, ms=8, mew=2)
-    at["c"].set(ylabel="cosine between outputs", title="Overlap of two pathways", ylim=(-0.6, 0))
+    at["c"].set(ylabel="cosine between outputs", title="Printed overlaps are too small", ylim=(-0.6, 0))
     true = data.plateau.sel(pairing="true")
     at["d"].plot(data.number, data.plateau.sel(pairing="sorted") / true, "x", color=PRINTED, ms=8, mew=2)
-    at["d"].plot(data.number, data.plateau.sel(pairing=PAIRINGS[2]) / true, "o", color=FITTED, ms=7)
-    at["d"].set(ylabel="least linear loss / true value", title="Sorted pairs of values", ylim=(0.9, None))
+    at["d"].plot(data.number, data.plateau.sel(pairing=PAIRINGS[2]) / true, "s", color=USED, ms=6)
+    at["d"].set(
+        ylabel="least linear loss / true value", title="Sorted pairing is wrong from C = 4 on", ylim=(0.9, None)
+    )
     for letter in "cd":
         at[letter].set(xlabel="number of contexts, C", xticks=data.number.values)
-    colours = {"right formula, fitted starts": FITTED, "B₀ = a₀": EQUAL, "as printed": PRINTED}
-    key(sheet, colours, kinds=("ReLU network", "closed form"))
+        at[letter].margins(x=0.08)
+    colours = {"correct, fitted": FITTED, "B₀ = a₀ (a)": EQUAL, "as printed": PRINTED}
+    marks = [mark("inputs of the source (d)", "s", colour=USED)]
+    key(sheet, colours, kinds=("ReLU network", "closed form"), marks=marks)
     return sheet

@@ -1,11 +1,11 @@
 """Removing an input or an output never raises the first singular value of a task, but removing a sample can.
 
-A gate that is off for some samples removes them from the moments Σʸˣ of its pathway. If the first singular value could
-only fall, a pathway would learn its first mode the sooner the more samples it is on for, which the proof of proposition
-4.2 uses. Removing a column of x or y takes a column or row out of Σʸˣ, which cannot raise it. Removing a sample takes a
-term out of Σʸˣ = ⟨y xᵀ⟩. If all numbers are positive, this cannot raise it either. With numbers of both signs terms
-cancel, and in a third of random data sets it does. What decides the first mode does not decide the others: see
-`the_twin_is_not_unique`, where gatings with weaker first modes learn the task sooner.
+A gate that is off for some samples removes them from the correlation Σʸˣ that its pathway sees. If the first singular
+value could only fall, a pathway would learn its first mode the sooner the more samples it is on for. The proof of
+proposition 4.2 uses this. Removing a column of x or y takes a column or row out of Σʸˣ, which cannot raise it. Removing
+a sample takes a term out of Σʸˣ = ⟨y xᵀ⟩. If all numbers are positive, this cannot raise it either. With numbers of
+both signs terms cancel, and in a third of random data sets it does. What decides the first mode does not decide the
+others: see `the_twin_is_not_unique`, where gatings with weaker first modes learn the task sooner.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ THEME, PLACE = "twins", 8
 REFERENCE = {"jarvis2025": "proposition 4.2, appendix E"}
 QUICK = {}
 CAPTION = """
-First singular value of Σʸˣ after over before a part of the data is removed, for random data sets of 20 samples, 8
-inputs and 12 outputs; every panel shows how many data sets have which ratio. **a** One input, **b** one output of
-normal data. **c** One sample of positive data, absolute values of normal ones. **d** One sample of normal data, which
-have both signs; data sets in which the singular value rises are in orange. The grey line is a ratio of 1; a
-few ratios below 0.7 are not shown.
+A part of a random data set of 20 samples, 8 inputs and 12 outputs is removed. Histograms of the first singular value of
+the input-output correlation Σʸˣ after the removal over that before. **a** One input is removed, **b** one output, both
+from normally distributed data; **c** one sample of positive data, absolute values of normal ones; **d** one sample of
+normal data, which have both signs. Data sets in which the singular value rises are in orange. The grey line is a ratio
+of 1; a few ratios below 0.7 are not shown.
 """
 ALT = """
 Four histograms. In three all ratios are below 1; where a sample of data with both signs is removed, the ratios lie on
 both sides of 1.
 """
 REMOVED = {
-    "input": "Without one input",
-    "output": "Without one output",
-    "positive": "Without one sample, positive data",
-    "signed": "Without one sample, both signs",
+    "input": "One input removed: never rises",
+    "output": "One output removed: never rises",
+    "positive": "One sample removed, positive data: never rises",
+    "signed": "One sample removed, both signs: can rise",
 }
 SHAPE = (20, 8, 12)  # samples, inputs and outputs of random data
 
@@ -70,25 +70,26 @@ def _first(x: np.ndarray, y: np.ndarray) -> Float[np.ndarray, " trial"]:
 
 def claims(result: Result) -> list[Claim]:
     ratio = result.data.ratio
+    trials = ratio.sizes["trial"]
     raised = ratio > 1 + 1e-12  # by more than rounding
-    of_columns = raised.sel(removed=["input", "output"]).mean("trial").max() * ratio.sizes["trial"]
+    of_columns = raised.sel(removed=["input", "output"]).mean("trial").max() * trials
     positive, signed = (raised.sel(removed=name).mean() for name in ("positive", "signed"))
     return [
         ours(
-            "Share of data sets of both signs in which removing a sample raises s₁",
+            "Data with both signs: share of data sets in which removing a sample raises the first singular value",
             between(signed, 0.25, 0.45),
             headline=True,
             panel="d",
         ),
         paper(
-            f"Data sets, of {ratio.sizes['trial']}, in which removing an input or an output raises s₁",
+            f"Removing an input or output raises the first singular value: number of {trials} data sets",
             at_most(of_columns, 0),
             headline=True,
             panel="a",
         ),
         paper(
-            f"Data sets, of {ratio.sizes['trial']}, in which removing a sample of positive data raises s₁",
-            at_most(positive * ratio.sizes["trial"], 0),
+            f"Removing a sample of positive data raises the first singular value: number of {trials} data sets",
+            at_most(positive * trials, 0),
             panel="c",
         ),
     ]

@@ -3,7 +3,7 @@
 The target Σ turns into −Σ. A shallow network relearns at once. With two balanced layers the learned weights have no
 component along the reversed modes: each mode decays as −s e^(−2st)/(2 − e^(−2st)) to the saddle at zero, with s its
 singular value, and the flow stays there for ever. A simulation leaves the saddle by rounding errors alone, after a time
-that depends on the precision and predicts nothing. What frees a network at a time that can be predicted is in
+that depends on the precision. Perturbations that free a network at a predictable time are in
 `perturbations_free_a_reversal`.
 """
 
@@ -34,14 +34,14 @@ REFERENCE = {"braun2022": "figure 6: reversal learning", "saxe_slides": "“Reve
 QUICK = dict(hidden=4, starts=2, points=401)
 PRECISIONS = ("float64", "float32")
 CAPTION = """
-A network has learned a random task to the end; at time 0 all its targets change sign. **a** Loss of the reversed task,
-for a shallow network and for networks with one hidden layer that are trained in two precisions, one line for each set
-of learned weights. The grey line is the loss at the saddle, where the map is zero; the theory, exact for gradient flow,
-stays there. **b** Strength of every mode of the reversed task over its target, with one hidden layer, in the theory and
-in a network trained in float64, which rounding errors free.
+A linear network has learned a random task completely; at time 0 all its targets change sign. **a** Loss of the reversed
+task, for a network without a hidden layer and for networks with one, trained in two precisions, one line for each set
+of learned weights. The grey line is the loss at the saddle, where the map of the network is zero; the theory, exact for
+gradient flow, stays there. **b** Strength of every mode of the reversed task over its target, with one hidden layer, in
+theory and in a network trained in float64, which rounding errors free in the end.
 """
 ALT = """
-The loss of the shallow network falls to zero at once. With a hidden layer the loss falls to the saddle and stays on a
+Without a hidden layer the loss falls to zero at once. With a hidden layer the loss falls to the saddle and stays on a
 plateau, which networks trained in float32 leave earlier than those in float64, and the theory never.
 """
 SHALLOW, DOUBLE, SINGLE = COLOURS[2], COLOURS[0], COLOURS[1]
@@ -100,23 +100,23 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         paper(
-            "Loss of the exact flow at the last time: distance from the loss at the saddle, ½ Σ s²",
+            "Loss of gradient flow, closed form, at the last time: distance from the loss at the saddle, ½ Σ s²",
             at_most(abs(float(data.loss_theory[-1]) - data.saddle_loss), 1e-9),
             headline=True,
             panel="a",
         ),
         ours(
-            "Modes of the exact flow against −s e^(−2st)/(2 − e^(−2st)): largest gap",
+            "Strengths of the modes, closed form, against −s e^(−2st)/(2 − e^(−2st)): largest gap",
             at_most(largest(data.modes_theory - data.formula), 1e-10),
             panel="b",
         ),
         paper(
-            "Shallow network as a control: time to half of the saddle's loss over its closed form, ½ ln 8",
+            "Control, no hidden layer: time to half of the loss at the saddle, over the closed form ½ ln 8",
             between(shallow, 0.9, 1.1),
             panel="a",
         ),
         ours(
-            "Time to leave the saddle by rounding errors, float64 over float32: smallest ratio",
+            "Time at which rounding errors free the network from the saddle, float64 over float32: smallest ratio",
             at_least(ratio.min(), 1.5),
             panel="a",
         ),
@@ -130,12 +130,12 @@ def figure(result: Result) -> Figure:
     overlay(at["a"], data.loss_training, by="precision", colours=colours)
     overlay(at["a"], data.shallow_loss, colours=SHALLOW)
     overlay(at["a"], theory=data.loss_theory, colours=DOUBLE)
-    border(at["a"], data.saddle_loss, across=True)
+    border(at["a"], data.saddle_loss, "saddle", across=True)
     target = data.mode
     overlay(at["b"], data.modes_training / target, data.modes_theory / target, colours=DOUBLE)
-    at["a"].set(ylabel="loss of the reversed task", ylim=(0, None), title="One hidden layer gets stuck")
-    at["b"].set(ylabel="strength of the mode / target", title="Every mode decays to zero")
+    at["a"].set(ylabel="loss of the reversed task", ylim=(0, None), title="With a hidden layer learning gets stuck")
+    at["b"].set(ylabel="strength of the mode / target", title="In theory every mode stays at zero")
     for axes in at.values():
         axes.set_xlabel("time since the reversal (τ)")
-    key(sheet, {"shallow": SHALLOW, "one hidden layer, float64": DOUBLE, "float32": SINGLE})
+    key(sheet, {"no hidden layer": SHALLOW, "one hidden layer, float64": DOUBLE, "one hidden layer, float32": SINGLE})
     return sheet

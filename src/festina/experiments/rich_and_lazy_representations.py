@@ -52,10 +52,10 @@ CAPTION = """
 largest entry: similar items have similar representations. From small Gaussian weights (a) and from large ones with λ =
 0 (c) it shows the tree of the task. From large Gaussian weights (b) it is that of the initial weights, and at a large
 negative λ (d) it is a multiple of the identity. λ is the balance of the layers, W₂ᵀW₂ − W₁W₁ᵀ = λI. **e** From Gaussian
-weights: agreement of the final representations with those of the task and with the initial ones, mean over both layers
-and draws; 1 is the same structure. **f** From balanced weights: spread of the eigenvalues of the final representations,
-as standard deviation over mean; 0 is a multiple of the identity. Dots are late times of the exact solution, mean over
-draws, and lines are the closed form of the limit.
+weights of a standard deviation: agreement of the final representations with those of the task and with the initial
+ones, mean over both layers and draws; 1 is the same structure. **f** From balanced weights: spread of the eigenvalues
+of the final representations, as standard deviation over mean; 0 is a multiple of the identity. Dots are late times of
+the exact solution, mean over draws, and lines are the closed form of the limit.
 """
 ALT = """
 The four maps show a tree of blocks, noise, the same tree, and a plain diagonal. With the size of Gaussian weights the
@@ -146,25 +146,25 @@ def claims(result: Result) -> list[Claim]:
     moved = data.kernel_distance.mean("seed")
     return [
         paper(
-            "Rich: lowest final agreement with the task's representations, small Gaussian weights",
+            "Rich: agreement of the final representations with the task's, small Gaussian weights, smallest",
             at_least(of_task.sel(start="small Gaussian").min(), 0.99),
             headline=True,
             panel="a",
         ),
         paper(
-            f"Lazy: final agreement with the initial minus that with the task's, Gaussian weights of sd "
-            f"{data.attrs['large']:g}, mean over draws, smaller of the two layers",
+            f"Lazy: final agreement with the initial representations minus that with the task's, Gaussian weights of "
+            f"standard deviation {data.attrs['large']:g}, mean over draws, smaller of both layers",
             at_least(lazier.min(), 0.1),
             headline=True,
             panel="b",
         ),
         paper(
-            "Large weights with λ = 0 are rich: largest gap of training from V S Vᵀ and U S Uᵀ / largest S",
+            "Large weights with λ = 0 are rich: largest gap of representations from V S Vᵀ, U S Uᵀ / largest S",
             at_most(zero, 0.01),
             panel="c",
         ),
         paper(
-            "Tangent kernel: mean final distance from small Gaussian weights over that from large ones",
+            "Final distance of the tangent kernel from the initial one: mean from small over large Gaussian weights",
             at_least(moved[0] / moved[1], 2.0),
         ),
         ours("Largest final loss over all initial weights: the task is learned", at_most(data.loss.max(), 1e-6)),
@@ -178,7 +178,7 @@ def claims(result: Result) -> list[Claim]:
             between(data.order_in_lr[-1], 0.9, 1.1),
         ),
         paper(
-            "Large λ makes W₂W₂ᵀ a multiple of the identity: p in its spread of eigenvalues ∝ λ^(−p), two largest λ",
+            "Large λ makes W₂W₂ᵀ a multiple of the identity: p in spread of eigenvalues ∝ λ^(−p), two largest λ",
             between(np.log(narrow[0] / narrow[1]) / np.log(lams[1] / lams[0]), 1.8, 2.0),
             panel="f",
         ),
@@ -214,11 +214,11 @@ def figure(result: Result) -> Figure:
     sheet.colorbar(at["c"].images[0], ax=at["c"], label="entry / largest entry", shrink=0.85)
     for name, colour in (("with_task", COLOURS[0]), ("with_start", COLOURS[1])):
         at["e"].plot(data.scale, data[name], "o-", color=colour, ms=5, lw=1.5)
-    at["e"].set(title="Size of Gaussian weights", xscale="log", xlabel="standard deviation", ylabel="agreement")
+    at["e"].set(title="Large Gaussian weights: lazy", xscale="log", xlabel="standard deviation", ylabel="agreement")
     for side, colour in enumerate(COLOURS[2:4]):
         at["f"].plot(data.lam, data.late_spread[:, side], "o", color=colour, ms=5)
         predicted(at["f"], data.fine_lam, data.predicted_spread.isel(side=side), colour=colour)
-    at["f"].set(title="Balance of the layers", xlabel="balance λ", ylabel="spread of eigenvalues")
+    at["f"].set(title="Balance decides the layer", xlabel="balance λ", ylabel="spread of eigenvalues")
     agreements = {"with the task (e)": COLOURS[0], "with the initial one (e)": COLOURS[1]}
     layers = {"W₁ᵀW₁ (f)": COLOURS[2], "W₂W₂ᵀ (f)": COLOURS[3]}
     key(sheet, agreements | layers, kinds=(), marks=[Line2D([], [], color=INK, lw=THIN, ls=DASHES, label="theory (f)")])

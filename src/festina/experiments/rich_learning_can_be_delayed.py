@@ -1,10 +1,10 @@
-"""A large balance λ of one sign makes a network lazy at first and rich late, after a delay in proportion to |λ|.
+"""A large balance λ of one sign makes a network lazy at first and rich later, after a delay in proportion to |λ|.
 
 The balance is that of the layers, W₂ᵀW₂ − W₁W₁ᵀ = λI. In a network 3-3-6 with λ ≫ s, where s are the singular values of
 the task, the second layer is √λ times three orthonormal columns at first. The first layer learns at once, at rate λ,
-what these columns can reach: a good part of the loss is gone while the tangent kernel has hardly moved. The rest has to
-wait until the columns rotate. They do so at rates S_λ − λ/2 = s²/(S_λ + λ/2) ≈ s²/λ with S_λ = √(s² + λ²/4), so the
-kernel moves, and the loss falls to zero, after a time of order λ/s². This is the **delayed** sign of λ. The funnel
+what these columns can reach: a good part of the loss is gone while the tangent kernel has hardly moved. The rest is
+learned only when the columns rotate. They do so at rates S_λ − λ/2 = s²/(S_λ + λ/2) ≈ s²/λ with S_λ = √(s² + λ²/4), so
+the kernel moves, and the loss falls to zero, after a time of order λ/s². This is the **delayed** sign of λ. The funnel
 network 6-3-3 is the mirror image, transposed and with −λ: it is delayed for negative λ. With the other sign, the
 **lazy** one, the same network is lazy to the end, and much faster; with λ = 0 the kernel moves from the beginning.
 
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._figures.overlay import colours_of, overlay
-from .._figures.panels import key, panels
-from .._figures.style import DASHES, GREY, INK, TIME
+from .._figures.panels import key, mark, panels
+from .._figures.style import DARK_GREY, DASHES, GREY, INK, TIME
 from ._kit.delayed_learning import (
     REGIMES,
     diagonal_task,
@@ -49,10 +49,10 @@ STILL = 1e-3  # a kernel distance below which the kernel has hardly moved
 CAPTION = """
 **a** Loss and **b** distance of the tangent kernel from its initial direction, 1 − cos, in networks of 3 inputs, 3
 hidden units and 6 outputs, with a large balance λ of the delayed and of the lazy sign and with λ = 0. The theory is
-exact, with nothing fitted; the dotted line is learning with the initial kernel kept, for the delayed sign: it stops
-where the kernel has to move. **c** Kernel distance for the delayed sign against time over λ, mean over draws of the
-initial weights; the darker, the larger λ. **d** The time at which the loss has fallen to 1 % (dots) and at which the
-kernel has moved half of its way (squares), median over draws; bars hold 80 % of the draws. The dashed line is
+exact, with nothing fitted. The dotted line is learning with the kernel frozen at its initial value, for the delayed
+sign: it stops where the kernel has to move. **c** Kernel distance for the delayed sign against time over λ, mean over
+draws of the initial weights; the darker, the larger λ. **d** The time at which the loss has fallen to 1 % (dots) and at
+which the kernel has moved half of its way (squares), median over draws; bars hold 80 % of the draws. The dashed line is
 proportional to |λ| and passes through the first square.
 """
 ALT = """
@@ -128,8 +128,8 @@ def claims(result: Result) -> list[Claim]:
             at_least(at_half[0.0] / at_half[size], 10.0),
         ),
         ours(
-            "The late loss falls at twice the rate s²/(S_λ + |λ|/2) of the slowest mode: "
-            "median ratio over draws, the one farthest from 1 over λ",
+            "Rate of the late loss over that of the slowest mode, 2s²/(S_λ + |λ|/2): "
+            "median over draws, at the λ where it is farthest from 1",
             between(rate[np.argmax(np.abs(rate - 1))], 0.95, 1.05),
         ),
         ours(
@@ -150,7 +150,7 @@ def claims(result: Result) -> list[Claim]:
             at_most(gap[1].max(), 0.05),
         ),
         ours(
-            "Loss with a frozen kernel, delayed sign, while the kernel rests: largest gap to training / initial loss",
+            "Loss with a frozen kernel, delayed sign, before the kernel moves: largest gap to training / initial loss",
             at_most(gap[0][resting].max(), 0.05),
             panel="a",
         ),
@@ -191,11 +191,12 @@ def figure(result: Result) -> Figure:
     at["a"].plot(data.moment_time, data.frozen_loss[0], ":", color=INK, lw=1.3)
     size = float(data.lam.where(data.lam > 0).min())
     at["a"].set(title=f"Loss, |λ| = {size:g}", ylabel="loss")
-    at["b"].set(title=f"Kernel, |λ| = {size:g}", ylabel="kernel distance")
+    at["b"].set(title=f"Movement of the kernel, |λ| = {size:g}", ylabel="kernel distance")
     _draw_collapse(at["c"], data)
     _draw_delays(at["d"], data, colours)
-    frozen = Line2D([], [], color=INK, lw=1.3, ls=":", label="frozen kernel (a)")
-    key(sheet, {name if "λ" in name else f"{name} sign": colour for name, colour in colours.items()}, marks=[frozen])
+    marks = [Line2D([], [], color=INK, lw=1.3, ls=":", label="frozen kernel (a)")]
+    marks += [mark("loss at 1 % (d)", colour=DARK_GREY), mark("kernel half way (d)", "s", colour=DARK_GREY, mfc="w")]
+    key(sheet, {name if "λ" in name else f"{name} sign": colour for name, colour in colours.items()}, marks=marks)
     return sheet
 
 
@@ -207,7 +208,7 @@ def _draw_collapse(axes: Axes, data: Dataset) -> None:
     shades = colormaps["Blues"](np.linspace(0.35, 1, delayed.sizes["lam"]))
     for curve, shade in zip(delayed, shades, strict=True):
         axes.plot(data.time / curve.lam, curve, color=shade, lw=1.8)
-    axes.set(title="Delayed: one curve in time / λ", xlabel="time / λ (τ)", ylabel="kernel distance")
+    axes.set(title="Delayed sign: one curve in time / λ", xlabel="time / λ (τ)", ylabel="kernel distance")
     axes.set(xscale="log", xlim=(1e-3, 30))
 
 
@@ -221,4 +222,4 @@ def _draw_delays(axes: Axes, data: Dataset, colours: Mapping[str, str]) -> None:
         axes.errorbar(abs(chosen.lam), middle, [middle - low, high - middle], fmt=marker, ms=6, color=colour, mfc=face)
         if marker == "s":
             axes.plot(chosen.lam, middle[0] * chosen.lam / chosen.lam[0], ls=DASHES, color=GREY, lw=1, zorder=0)
-    axes.set(title="Time to learn", xscale="log", yscale="log", xlabel="|λ|", ylabel=TIME)
+    axes.set(title="The delay is proportional to |λ|", xscale="log", yscale="log", xlabel="|λ|", ylabel=TIME)

@@ -1,11 +1,11 @@
-"""Neglecting rotation, as the two-point theory does, costs little of the final distance at small weights, and a seventh
-of it at weights of order 1.
+"""The two-point theory neglects rotation, which changes the final distance little at small weights and by a seventh at
+weights of order 1.
 
 H is the squared distance of two points in the hidden layer of a linear network. The theory neglects that the difference
-of their hidden activities changes its direction. With one output the rotating network is solved, too, and tells what
-this neglect costs. From small weights the difference rotates by about 40° while it is still small: learning begins at
-another time, but ends at nearly the same H. From large weights it hardly rotates. In between, at weights of order 1,
-the median error of the final distance is largest.
+of their hidden activities changes its direction. With one output the rotating network is solved exactly, too, which
+gives the error of this neglect. From small weights the difference rotates by about 40° while it is still small:
+learning begins at another time, but ends at nearly the same H. From large weights it hardly rotates. In between, at
+weights of order 1, the median error of the final distance is largest.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ CAPTION = """
 Random linear networks with one hidden layer and one output; H is the squared distance of two points in the hidden
 layer. **a** H from one draw of initial weights at each scale: the exact closed form, in which the difference of the
 hidden activities rotates, and that of the two-point theory, which neglects rotation. All time constants and the squared
-distances of inputs and targets are 1, and time is in units of them. **b** What neglect of rotation costs: relative
-error of the final H, and largest error of H over time relative to its largest change; medians over draws, bands from 10
-to 90 %. **c** Angle between the first and last difference of hidden activities: a circle for each draw, a line through
-the medians. Nothing is fitted.
+distances of inputs and targets are 1, and time is in units of the time constants. **b** Error if rotation is neglected:
+relative error of the final H, and largest error of H over time relative to its largest change; medians over draws,
+bands from 10 to 90 %. **c** Angle between the first and the last difference of hidden activities: a circle for each
+draw, a line through the medians. Nothing is fitted.
 """
 ALT = """
 The error of the final distance rises with the scale of the weights by orders of magnitude and is largest near 1; that
@@ -96,13 +96,13 @@ def claims(result: Result) -> list[Claim]:
     data = result.data
     return [
         ours(
-            "Relative error of the final distance if rotation is neglected: largest median over scales of the weights",
+            "Relative error of the final distance if rotation is neglected: median over draws, largest over scales",
             between(data.unturned_final.median("draw").max(), 0.1, 0.2),
             headline=True,
             panel="b",
         ),
         ours(
-            "Closed form of the rotating network with one output: largest relative gap of H from integration",
+            "Closed form with rotation, one output: largest relative gap of H from numerical integration",
             at_most(data.turned_gap.max(), 1e-7),
         ),
     ]
@@ -121,9 +121,12 @@ def figure(result: Result) -> Figure:
     at["c"].semilogx(data.scale, data.angle, "o", color=INK, ms=4, mfc="none")
     at["c"].semilogx(data.scale, data.angle.median("few"), color=INK, lw=1)
     at["a"].set(title="One draw at each scale", xlabel="time (time constants)", xlim=(0, 30))
-    at["b"].set(title="What neglect of rotation costs", xlabel="scale of the weights", ylabel="relative error")
-    at["c"].set(title="How far the difference rotates", xlabel="scale of the weights", ylabel="angle (°)", ylim=(0, 90))
+    at["a"].set_ylabel("squared distance in the hidden layer, H")
+    at["b"].set(title="Error if rotation is neglected", xlabel="scale of the weights", ylabel="relative error")
+    at["c"].set(
+        title="Rotation of the hidden difference", xlabel="scale of the weights", ylabel="angle (°)", ylim=(0, 90)
+    )
     names = {f"scale {scale}": colour for scale, colour in colours.items()}
     names |= {ERRORS[name]: colour for name, colour in errors.items()}
-    key(sheet, names, kinds=("with rotation", "without"))
+    key(sheet, names, kinds=("with rotation", "without rotation"))
     return sheet

@@ -1,8 +1,8 @@
 """A network that shares one layer between many domains learns pairs of domains that it was never trained on.
 
 Seven input domains have an encoder each, seven output domains have a decoder each, and all 49 pairs share one layer in
-between. K pairs per input domain are trained, from orthogonal weights of gain 0.2. With K ≥ 3 the network gets the
-other pairs right, too.
+between. K pairs per input domain are trained, from orthogonal weights of gain 0.2. With K ≥ 3 the network is right on
+the other pairs, too.
 
 **What decides generalisation.** The trained pairs are a circulant matrix. Its first singular value, K, belongs to a
 structure that all domains share. The next one, sin(πK/M)/sin(π/M), belongs to a structure that changes along the ring
@@ -13,7 +13,7 @@ each mode, and a rotation of the pair s = 3, 3). An untrained pair is then as wr
 strongest modes, the pair s = 3, 3 often stays rotated, and in some runs even the strongest mode is common to a domain
 and its neighbours on the ring only. K ≥ 3: all domains agree.
 
-From random weights the loss follows the law of `shared_layers_learn_sooner`, whose initial strength is fitted
+From random weights the loss follows the theory of `shared_layers_learn_sooner`, whose initial strength is fitted
 (b₀ = gain/2.5, the slides' choice); each seed learns some epochs before or after it. The loss and the learning rate are
 those of the slides (sum over trained pairs of the mean over 28 entries). All K are run at one rate of the mean loss,
 that of lr at K = 4. Many seeds are trained at once, as matrix completion (see `_kit/routing.py`); a claim measures that
@@ -48,7 +48,7 @@ CAPTION = """
 **a** Error of untrained pairs of domains, ‖Y − Ŷ‖²/‖Y‖² with target Y and output Ŷ, after training on K pairs per
 domain: a disc for each seed, a bar for the median. The grey line is the error of an output of zero. Below K stands the
 second singular value of the matrix of trained pairs over the first. **b** Loss of trained and untrained pairs while
-four of seven pairs are trained, one line for each seed, and the law of a decoupled start with its initial strength
+four of seven pairs are trained, one line for each seed, and the theory of decoupled layers with their initial strength
 fitted. **c**, **d** Cosine between the hidden activities of two input domains for the strongest mode (first seed), with
 one and with four trained pairs per domain: +1 where they have the same sign, −1 where they have opposite signs.
 """
@@ -138,25 +138,38 @@ def claims(result: Result) -> list[Claim]:
         ),
         ours("Error of untrained pairs, K = 2: median", at_least(median.sel(pairs=2), 0.03), panel="a"),
         ours(
-            "Error of untrained pairs, one K over the next: smallest ratio of medians", at_least(least, 1.0), panel="a"
+            "Error of untrained pairs falls with K: its median at one K over the next, smallest ratio",
+            at_least(least, 1.0),
+            panel="a",
         ),
         ours("Overlap of the hidden subspaces of domains, K = 1 (chance: 4/64)", at_least(one.overlap.mean(), 0.85)),
-        ours("Share of equal signs between domains, first two modes, K = 1", between(agreeing[1], 0.3, 0.7), panel="c"),
-        ours("Error of untrained pairs, K = 1 / that of rotations of the subspace: largest gap", at_most(turned, 0.1)),
-        ours("Share of equal signs between domains, first two modes, K = 2", at_least(agreeing[2], 0.7)),
-        ours("Share of equal signs, first two modes, K ≥ 3: smallest", at_least(same_sign, 1.0), panel="d"),
         ours(
-            "Cosine of the rotation of the modes s = 3, 3 between domains, K ≥ 3: smallest",
+            "K = 1: share of pairs of domains with equal signs of hidden activity, first two modes",
+            between(agreeing[1], 0.3, 0.7),
+            panel="c",
+        ),
+        ours(
+            "Error of untrained pairs, K = 1 / that which rotated domains explain: largest gap from 1",
+            at_most(turned, 0.1),
+        ),
+        ours("K = 2: share of pairs of domains with equal signs, first two modes", at_least(agreeing[2], 0.7)),
+        ours(
+            "K ≥ 3: smallest share of pairs of domains with equal signs, first two modes",
+            at_least(same_sign, 1.0),
+            panel="d",
+        ),
+        ours(
+            "K ≥ 3: cosine of the rotation between domains of the two modes with s = 3, smallest",
             at_least(data.twist[enough].min(), 0.95),
         ),
         paper(
-            f"Loss from random weights against the law from b₀ = {data.start:g}, fitted: time mean of the gap / first "
-            "loss, median over seeds",
+            f"Loss from random weights against the theory with fitted b₀ = {data.start:g}: mean gap / initial loss, "
+            "median over seeds",
             at_most(random.median(), 0.02),
             fitted=True,
             panel="b",
         ),
-        ours("Final strength, shared layer / encoder, over √M: relative gap of the median", at_most(ratio, 0.03)),
+        ours("Final strength of the shared layer / encoder: relative gap of the median from √M", at_most(ratio, 0.03)),
         ours("Errors of matrix completion and of the gated network: largest relative gap", at_most(both, 1e-6)),
     ]
 
@@ -178,7 +191,7 @@ def figure(result: Result) -> Figure:
     ticks = [f"{k}\n{r:.2f}" for k, r in zip(data.pairs.values, data.runner_up.values, strict=True)]
     at["a"].set_xticks(data.pairs.values, ticks)
     at["a"].set(yscale="log", xlabel="trained pairs per domain, K\nsecond singular value / first")
-    at["a"].set(ylabel="error of untrained pairs", title="A few trained pairs are enough")
+    at["a"].set(ylabel="error of untrained pairs", title="Three trained pairs are enough")
     for kind, colour, pairs in (
         ("trained", TRAINED, data.shown),
         ("untrained", UNTRAINED, data.domains - data.shown),
@@ -194,5 +207,5 @@ def figure(result: Result) -> Figure:
         at[letter].set_xticks(numbers, numbers + 1)
         at[letter].set_yticks(numbers, numbers + 1)
         at[letter].set(xlabel="input domain", ylabel="input domain", title=f"Strongest mode, K = {k}: {signs}")
-    key(sheet, {"trained pairs": TRAINED, "untrained pairs": UNTRAINED}, kinds=("training", "law, start fitted"))
+    key(sheet, {"trained pairs": TRAINED, "untrained pairs": UNTRAINED}, kinds=("training", "theory, b₀ fitted"))
     return sheet

@@ -1,4 +1,4 @@
-"""A pathway whose edges many domains share learns faster than private pathways, and wins in the limit of small weights.
+"""A pathway whose edges many domains share learns faster than private pathways, and wins the race from small weights.
 
 Every domain can be learned through a layer that all domains share, or through private layers of its own. Depth,
 correlations and initial strengths are equal, and one domain is shown at a time. An edge that M paths go through learns
@@ -8,8 +8,7 @@ from decoupled layers of strength b₀
     private/shared ∝ b₀^(2(1 − 1/√M)) → 0   for every M > 1,
 
 and the two are equal at M = 1. Random weights show the same. Along the way M b₁² − b₂² of encoders and shared decoder
-is conserved, so the shared edge ends √M times as strong. The closed form is derived
-here; the slides show pictures.
+is conserved, so the shared edge ends √M times as strong. The closed form is derived here; the slides show pictures.
 """
 
 from __future__ import annotations
@@ -45,12 +44,13 @@ REFERENCE = {
 }
 QUICK = dict(sharing=(1, 2, 4), starts=(1e-1, 1e-2, 1e-3), seeds=4, lr=0.02, points=120)
 CAPTION = """
-M domains can each be learned through a pathway that all share or through a private one of their own. **a** Strength of
-the shared and of a private pathway with two layers. **b** Final share of the shared pathway in what both write, against
-the strength b₀² that both pathways start from. **c** How fast private pathways vanish as the initial weights become
-small: the exponent of private/shared in b₀², or in the variance of small random weights. **d** The race of a from small
-random weights, one line for each seed. Dots are networks after training from decoupled layers, crosses from random
-weights (medians over seeds). The theory is the closed form of the race, without a fit.
+M domains can each be learned through a pathway that all share or through a private one of their own, with two layers
+each. **a** Strength of the shared and of a private pathway (product of its layers; the target is 1), from decoupled
+layers of strength b₀. **b** Final share of the shared pathway in the output of both, against their initial strength
+b₀². **c** How fast private pathways vanish as the initial weights become small: the exponent of the final ratio of
+private to shared strength in b₀², or in the variance of small random weights. **d** As a, from small random weights of
+standard deviation σ, one line for each seed. Dots are networks after training from decoupled layers, crosses from
+random weights (medians over seeds). The theory is the closed form of the race, without a fit.
 """
 ALT = """
 The curve of the shared pathway rises to the target while that of private pathways stays low. Its share is one half
@@ -164,28 +164,28 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         paper(
-            "Smallest rise of the shared pathway's share from one number of domains M to the next",
+            "Share of the shared pathway rises with the number of domains M: smallest rise from one M to the next",
             at_least(rise, 0.0),
             panel="b",
         ),
-        ours("Gap of the shared pathway's share from ½ without sharing (M = 1)", at_most(alone, 1e-9), panel="b"),
-        ours("Exponent of private/shared in b₀²: largest gap from 1 − 1/√M", at_most(by_start, 0.01), panel="c"),
+        ours("Share of the shared pathway without sharing (M = 1): gap from ½", at_most(alone, 1e-9), panel="b"),
+        ours("Final private/shared strength: exponent in b₀², gap from 1 − 1/√M", at_most(by_start, 0.01), panel="c"),
         ours(
-            "Exponent of private/shared in σ², random weights: largest gap from 1 − 1/√M",
+            "Final private/shared strength, random weights: exponent in their variance, largest gap from 1 − 1/√M",
             at_most(by_scale, 0.03),
             panel="c",
         ),
         paper(
-            f"Share of the shared pathway for M > 1, random weights of sd {scale:g}: smallest over M and seeds",
+            f"Share of the shared pathway, M > 1, weights of standard deviation {scale:g}: smallest over M and seeds",
             at_least(certain, 0.9),
         ),
         ours("Gap between training and closed form: order in the learning rate", between(data.order_in_lr, 0.9, 1.1)),
         ours(
-            f"Drift of the conserved M b₁² − b₂² over the last b₂², M = {domains}, lr = {float(data.rate[-1]):g}",
+            f"Drift of the conserved M b₁² − b₂² over the final b₂², M = {domains}, lr = {float(data.rate[-1]):g}",
             at_most(data.drift[-1], 1e-3),
         ),
         ours("Drift of M b₁² − b₂²: order in the learning rate", between(order(data.drift.values)[0], 0.9, 1.1)),
-        ours(f"Shared over private edges in the end, M = {domains}: relative gap from √M", at_most(edge, 0.01)),
+        ours(f"Final strength of shared over private edges, M = {domains}: relative gap from √M", at_most(edge, 0.01)),
     ]
 
 
@@ -202,8 +202,8 @@ def figure(result: Result) -> Figure:
     overlay(at["a"], one.two_training, one.two_theory, by="path", colours=colours)
     one = data.sel(sharing=domains).isel(scale=1)
     overlay(at["d"], one.two_random, one.random_theory, by="path", colours=colours)
-    at["a"].set_title(f"{domains} domains, decoupled layers of {data.shown:g}")
-    at["d"].set_title(f"{domains} domains, random weights of sd {float(one.scale):g}")
+    at["a"].set_title(f"{domains} domains, decoupled layers, b₀ = {data.shown:g}")
+    at["d"].set_title(f"{domains} domains, random weights, σ = {float(one.scale):g}")
     for letter in "ad":
         at[letter].set(ylabel="strength of the pathway", xlim=(0, float(data.time[-1]) / 2))
     for count in sorted({*data.sharing.values[:3], data.sharing.values[-1]}):
@@ -226,5 +226,5 @@ def _draw_exponents(axes: Axes, data: Dataset) -> None:
     axes.plot(data.sharing, last_slope(loser_over_winner(last), "start", 2), "o", color=DARK_GREY, ms=5)
     medians = loser_over_winner(random).median("seed")
     axes.plot(data.sharing, last_slope(medians, "scale", 2), "+", color=DARK_GREY, ms=14, mew=1.5)
-    axes.set(xlabel="domains that share an edge, M", ylabel="exponent of private/shared in b₀²")
-    axes.set(title="Private pathways vanish as a power of the start", xticks=data.sharing)
+    axes.set(xlabel="domains that share an edge, M", ylabel="exponent of private/shared")
+    axes.set(title="Private pathways vanish as a power of b₀²", xticks=data.sharing)

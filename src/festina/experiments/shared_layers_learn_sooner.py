@@ -1,4 +1,4 @@
-"""A layer that many pathways share learns faster than all others, the sooner the more pathways share it.
+"""A layer that many pathways share learns faster than all others, and the faster the more pathways share it.
 
 The routing network (see `routing_networks_generalise`) has M encoders, one shared layer and M decoders, and K trained
 pairs per domain. A mode of strength s obeys one law,
@@ -22,7 +22,7 @@ import xarray
 
 from .. import Setup, inits, nets, rules, solve, tasks
 from .._figures.overlay import overlay
-from .._figures.panels import key, panels
+from .._figures.panels import key, mark, panels
 from .._figures.style import COLOURS, DARK_GREY, LIGHT_GREY
 from .._formulas import shared_layer
 from ._kit import routing
@@ -38,17 +38,17 @@ THEME, PLACE = "gates", 7.5
 REFERENCE = {"saxe_slides": "“routing network”", "saxe2022": "routing networks"}
 QUICK = dict(pairs=(1, 2, 3, 4), race=False)
 CAPTION = """
-**a** Epochs until the first mode of the task is half learned: discs are gradient descent from decoupled starts, crosses
-are the law. Blue: one trained pair per domain, against the number of domains; orange: seven domains, against the number
-of trained pairs per domain. **b** Strength of encoders and decoders, b₁ = b₃, and of the shared layer, b₂, in the first
-mode by the law, for seven domains and four trained pairs of each. **c** Loss of gradient descent from a decoupled start
-and of the law, at the largest of the rates of d; one epoch is several steps at this rate. **d** Largest gap between the
-two losses, over the initial loss, at several learning rates: discs; the line is a gap in proportion to the rate.
+A routing network with M domains, of which K pairs per domain are trained, learns from decoupled layers; the theory has
+no free number. **a** Epochs until the first mode of the task is half learned: discs are gradient descent, crosses the
+theory. Blue: K = 1, against M; orange: M = 7, against K. **b** Theory: strength of the encoders and decoders and of the
+shared layer in the first mode. **c** Loss of gradient descent and theory, at the largest rate of d; one epoch is
+several steps at this rate. **d** Largest gap between these two losses over the initial loss, at several learning rates
+(discs); the line is proportional to the rate.
 """
 ALT = """
 Epochs fall along straight lines in doubly logarithmic axes, in inverse proportion to the number of trained pairs and
-more slowly with the number of domains. The shared layer grows before the others and ends stronger. The law lies on the
-loss, and the gap falls in proportion to the learning rate.
+more slowly with the number of domains. The shared layer grows before the others and ends stronger. The theory lies on
+the loss, and the gap falls in proportion to the learning rate.
 """
 ACROSS, PER = COLOURS[:2]
 
@@ -120,27 +120,29 @@ def claims(result: Result) -> list[Claim]:
     published = largest(law.sel(epoch=[0, 100, 200]) - [243.973, 58.845, 17.905])
     statements = [
         paper(
-            "Half-times of descent with shared layers against the law: largest relative gap",
+            "Time to learn half of the first mode, gradient descent against theory: largest relative gap",
             at_most(largest(half - 1), 0.03),
             headline=True,
             panel="a",
         ),
         ours(
-            "Gap of the losses of descent from a decoupled start and of the law: order in the rate",
+            "Gap between the losses of gradient descent and theory: order in the learning rate",
             between(gap, 0.9, 1.1),
             headline=True,
             panel="d",
         ),
         ours("Drift of the conserved M b₁² − b₂²: order in the learning rate", between(drift, 0.9, 1.1)),
         ours(
-            "Loss of the law after 0, 100 and 200 epochs against 243.973, 58.845, 17.905: largest gap",
+            "Loss of the theory after 0, 100 and 200 epochs against 243.973, 58.845, 17.905 of the slides: largest gap",
             at_most(published, 2e-3),
             panel="c",
         ),
     ]
     if "race_loss" in data:
         race = largest(data.race_loss - law.interp(epoch=data.few)) / first
-        statements.append(paper("Loss of the law and of NeuralRace: largest gap / first loss", at_most(race, 1e-7)))
+        statements.append(
+            paper("Losses of this theory and of NeuralRace: largest gap / initial loss", at_most(race, 1e-7))
+        )
     return statements
 
 
@@ -150,26 +152,27 @@ def figure(result: Result) -> Figure:
     for name, colour in (("across", ACROSS), ("per", PER)):
         at["a"].plot(data[name], data[f"{name}_training"], "o", ms=8, color=colour, alpha=0.45, mew=0)
         at["a"].plot(data[name], data[f"{name}_law"], "x", ms=5, color=colour)
-    at["a"].set(xscale="log", yscale="log", xlabel="number of domains, or of pairs per domain", ylabel="epochs to half")
+    at["a"].set(xscale="log", yscale="log", xlabel="domains M, or pairs per domain K", ylabel="epochs to half")
     ticks = sorted({*data.across.values} | {*data.per.values})
     at["a"].set_xticks(ticks, [str(tick) for tick in ticks])
     at["a"].set_yticks([50, 100, 200, 400, 600], ["50", "100", "200", "400", "600"])
     at["a"].minorticks_off()
-    at["a"].set_title("Time to learn half of the first mode")
+    at["a"].set_title("Sharing shortens the time to learn")
     early = data.isel(epoch=slice(0, data.sizes["early"]))
     for name, label, colour in (("outer", "encoders,\ndecoders", COLOURS[3]), ("shared", "shared\nlayer", COLOURS[2])):
         overlay(at["b"], theory=early[name], along="epoch", colours=colour)
         end = (float(early.epoch[-1]), float(early[name][-1]))
         at["b"].annotate(label, end, (6, 0), textcoords="offset points", va="center", color=colour)
     at["b"].set(xlabel=f"epochs at rate {data.lr:g}", ylabel="strength in the first mode", ylim=(0, None))
-    at["b"].set_title(f"The law, {data.domains} domains, K = {data.shown}")
+    at["b"].set_title(f"Theory, M = {data.domains}, K = {data.shown}")
     overlay(at["c"], data.rate_loss[0], along="early", colours=DARK_GREY)
     overlay(at["c"], theory=early.law_loss, along="epoch", colours=DARK_GREY)
     at["c"].set(xlabel=f"epochs at rate {data.lr:g}", ylabel="loss, summed over pairs", ylim=(0, None))
-    at["c"].set_title("Descent from a decoupled start")
+    at["c"].set_title(f"Loss, M = {data.domains}, K = {data.shown}")
     at["d"].plot(data.rate, data.gap[-1] * data.rate / data.rate[-1], color=LIGHT_GREY, lw=0.9, zorder=0)
     at["d"].plot(data.rate, data.gap, "o", ms=7, color=DARK_GREY)
-    at["d"].set(xlabel="learning rate", ylabel="gap of losses / first loss", xlim=(0, None), ylim=(0, None))
-    at["d"].set_title("Descent tends to the law")
-    key(sheet, {"one pair, M domains": ACROSS, "K pairs, seven domains": PER}, kinds=("training", "law"))
+    at["d"].set(xlabel="learning rate", ylabel="gap of losses / initial loss", xlim=(0, None), ylim=(0, None))
+    at["d"].set_title("Gradient descent tends to the theory")
+    marks = [mark("training (a, d)", colour=DARK_GREY), mark("theory (a)", "x", colour=DARK_GREY)]
+    key(sheet, {"K = 1, by M": ACROSS, f"M = {data.domains}, by K": PER}, marks=marks)
     return sheet

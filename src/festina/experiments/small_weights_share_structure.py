@@ -1,4 +1,4 @@
-"""Small initial weights make domains share what they have in common; with large ones each pair is learned by itself.
+"""From small initial weights domains share what they have in common; from large ones each pair is learned by itself.
 
 The routing network of `routing_networks_generalise` learns its trained pairs from orthogonal weights of any gain. Its
 error on pairs that it never saw depends on the gain. From small weights (rich learning), with K ≥ 3 trained pairs per
@@ -44,12 +44,12 @@ THEME, PLACE = "gates", 8
 REFERENCE = {"saxe_slides": "“routing network”, rich and lazy", "saxe2022": "routing networks"}
 QUICK = dict(pairs=(1, 3, 4), gains=(0.1, 0.2, 0.66, 2.5), sweep=(0.2, 2.5), seeds=3)
 CAPTION = """
-**a** Error of untrained pairs of domains, ‖Y − Ŷ‖²/‖Y‖² with target Y and output Ŷ, after training from orthogonal
-weights of a gain, for K trained pairs per domain: median over seeds, with the range from the smallest to the largest.
-Dashed: the error of layers that do not move, for K = 1. **b** How much domains share: size of the Gram matrix of
-encoded items between two domains over that within one domain, median over seeds. The grey line is its value by chance.
-**c**, **d** Inner products of the encoded items of all domains, over the largest (first seed), from the smallest and
-from the largest weights; items are sorted by domain, and ticks are in the middle of each domain.
+A routing network learns K pairs per domain from orthogonal weights of a gain. **a** Error of untrained pairs of
+domains, ‖Y − Ŷ‖²/‖Y‖² with target Y and output Ŷ: median over seeds, with the range from the smallest to the largest.
+Dashed: the error for K = 1 if the layers kept their initial weights. **b** How much domains share: size of the Gram
+matrix of encoded items between two domains over that within one domain, median over seeds. The grey line is its value
+by chance. **c**, **d** Inner products of the encoded items of all domains, over the largest (first seed), from the
+smallest and from the largest weights; items are sorted by domain, and ticks are in the middle of each domain.
 """
 ALT = """
 The error of untrained pairs rises by orders of magnitude with the gain, except for one trained pair, where it is above
@@ -153,13 +153,13 @@ def claims(result: Result) -> list[Claim]:
             panel="a",
         ),
         paper(
-            f"Gram ratio at one gain over that at the next smaller one, K = {k}: largest",
+            f"Gram ratio (between / within domains) falls with the gain, K = {k}: largest ratio from gain to gain",
             at_most(np.max(gram[1:] / gram[:-1]), 1.0),
             headline=True,
             panel="b",
         ),
         paper(
-            f"Error of untrained pairs at one gain over that at the next smaller one, K = {k}: smallest",
+            f"Error of untrained pairs rises with the gain, K = {k}: smallest ratio from gain to gain",
             at_least(np.min(shown[1:] / shown[:-1]), 1.0),
             panel="a",
         ),
@@ -168,19 +168,20 @@ def claims(result: Result) -> list[Claim]:
         ),
         ours("Error of trained pairs ‖Y − Ŷ‖²/‖Y‖²: largest over all networks", at_most(learned, 1e-3)),
         paper(
-            "Published sweep: error of untrained pairs, largest / smallest gain", at_least(sweep[-1] / sweep[0], 10.0)
+            "Published sweep: error of untrained pairs at the largest / smallest gain",
+            at_least(sweep[-1] / sweep[0], 10.0),
         ),
-        ours(f"Gram ratio from the smallest weights, K = {k}", at_least(gram[0], 0.95), panel="b"),
-        ours(f"Gram ratio from the largest weights, K = {k} (chance: 0.25)", at_most(gram[-1], 0.3), panel="b"),
+        ours(f"Gram ratio (between / within domains), smallest weights, K = {k}", at_least(gram[0], 0.95), panel="b"),
+        ours(f"Gram ratio, largest weights, K = {k} (chance: 0.25)", at_most(gram[-1], 0.3), panel="b"),
         ours(
             "Error of untrained pairs from the smallest weights, K = 1 (a random rotation has 2)",
             between(one[0], 1.2, 2.5),
             panel="a",
         ),
-        ours("Gram ratio from the smallest weights, K = 1", at_least(sharing, 0.8), panel="b"),
-        ours("Ratio of traces instead of sizes, smallest weights, K = 1: other items", at_most(agreement, 0.2)),
+        ours("Gram ratio (between / within domains), smallest weights, K = 1", at_least(sharing, 0.8), panel="b"),
+        ours("Ratio of Gram traces (1 if equal items coincide), smallest weights, K = 1", at_most(agreement, 0.2)),
         ours(
-            "Error of untrained pairs from the largest weights, K = 1, over that of layers that do not move",
+            "Error of untrained pairs from the largest weights, K = 1, over that of layers that keep their weights",
             between(one[-1] / data.lazy_error[-1], 0.9, 1.15),
             panel="a",
         ),
@@ -207,7 +208,7 @@ def figure(result: Result) -> Figure:
     for number, (letter, kind) in enumerate((("c", "small"), ("d", "large"))):
         title = f"Encoded items, {kind} weights (gain {float(data.end[number]):g})"
         _inner_products(at[letter], data.isel(end=number), title)
-    theory = Line2D([], [], color=INK, lw=THIN, ls=DASHES, label="layers that do not move")
+    theory = Line2D([], [], color=INK, lw=THIN, ls=DASHES, label="layers that do not move (a)")
     key(sheet, {f"K = {k}": colour for k, colour in colours.items()}, kinds=(), marks=[theory])
     return sheet
 

@@ -53,12 +53,12 @@ QUICK = dict(units=50, seeds=2, every=40, lr=0.04)
 CAPTION = """
 **a** Loss of networks of 20 hidden layers that learn two points, over Y/8, its value while both outputs rest at the
 mean of the targets (horizontal line); Y is the squared distance of the targets. Colours are gains of the initial
-weights. The loss of the mean output, at first, is cut off. **b** Share of the epochs until the network has learned (or
-of all, if it does not) in which the loss is within a tenth of Y/8: a dot for each seed, a line through the medians.
-**c** H, the squared distance of the points in the middle hidden layer, over its final value. Panels a and c show the
-first seed; three rates are fitted to each run. The fit follows H from small weights and fails from large ones. **d**
-Time to half of the loss in a linear network with one hidden layer, against its first H over X, the squared distance of
-the inputs. Here nothing is fitted.
+weights. The first epochs, in which the mean output is learned, are cut off. **b** Share of the epochs until the network
+has learned (or of all, if it does not) in which the loss is within a tenth of Y/8: a dot for each seed, a line through
+the medians. **c** H, the squared distance of the points in the middle hidden layer, over its final value. Panels a and
+c show the first seed; three rates are fitted to each run. The fit follows H from small weights and fails from large
+ones. **d** Time to half of the loss in a linear network with one hidden layer, against its first H over X, the squared
+distance of the inputs. Here nothing is fitted.
 """
 ALT = """
 With a small gain the loss stays on a horizontal plateau for most epochs and then drops; with a large gain it drops at
@@ -126,7 +126,7 @@ def claims(result: Result) -> list[Claim]:
         ),
         *([shortening] if as_run else []),
         ours(
-            "Gain 0.9: median loss over Y/8 between a quarter and half of the time of learning, on its plateau",
+            "Gain 0.9: median loss over Y/8 between a quarter and half of the time to learn, on its plateau",
             between(float(resting.median()), 0.9, 1.05),
             panel="a",
         ),
@@ -215,11 +215,11 @@ def figure(result: Result) -> Figure:
     overlay(at["c"], H, fitted, along="epoch", by="network", colours=colours)
     halves, known = half_times(data.linear_training.isel(lr=-1)), half_times(data.linear_theory)
     overlay(at["d"], halves, known, along="start", colours=INK)
-    at["a"].set(title="Small weights wait on a plateau", ylabel="loss / (Y/8)", ylim=(0, 2.2))
-    at["b"].set(title="The larger the weights, the shorter the wait", xlabel="gain of the initial weights")
+    at["a"].set(title="Small weights: a plateau of the loss", ylabel="loss / (Y/8)", ylim=(0, 2.2))
+    at["b"].set(title="The larger the weights, the shorter it is", xlabel="gain of the initial weights")
     at["b"].set(ylabel="share of epochs near Y/8", ylim=(0, 1))
-    at["c"].set(title="The fit fails from large weights", ylabel="H / final H")
-    at["d"].set(title="Linear network: the wait grows as ln(1/H₀)", xscale="log", xlabel="first H / X")
+    at["c"].set(title="From large weights the fit fails", ylabel="H / final H")
+    at["d"].set(title="Linear network: time grows as ln(1/H₀)", xscale="log", xlabel="initial H / X")
     at["d"].set_ylabel("time to half of the loss (τ)")
     key(
         sheet,

@@ -51,14 +51,14 @@ REFERENCE = {
 }
 QUICK = dict(starts=(1e-1, 1e-2, 1e-3), seeds=4, lr=0.025, points=100)
 CAPTION = """
-**a** Two pathways with correlations s₂ < s₁ learn the same mode: the share of the target that each writes. Dotted: what
-the weaker one would write without its rival. **b** Final strength of the weaker over that of the stronger pathway,
-against the strength a₀² that both start from. **c** Four levels of a hierarchy, from the broadest (1) to the finest
-(4), each shown more clearly by one of two senses, learned from small random weights: what the pathways from the better
-and the worse sense contribute, one line for each seed. **d** Pathways of equal correlation of which one has two layers
-for three, two paths through its first layer, twice the initial strength, or layers of unequal initial strength: its
-final share of what both write. Dots are networks after training. The theory is the closed form of the race, without a
-fit.
+**a** Two pathways with input-output correlations s₂ < s₁ learn the same mode: the share of the target that each
+contributes. Dotted: what the weaker one would contribute without its rival. **b** Final strength of the weaker over
+that of the stronger pathway, against the strength a₀² that both start from. **c** Four levels of a hierarchy, from the
+broadest (1) to the finest (4), each shown more clearly by one of two senses, learned from small random weights: what
+the pathways from the better and the worse sense contribute, one line for each seed. **d** Pathways of equal correlation
+of which one has two layers for three, two paths through its first layer, twice the initial strength, or layers of
+unequal initial strength: its final share of what both contribute. Dots are networks after training. The theory is the
+closed form of the race, without a fit.
 """
 ALT = """
 One curve rises to the target and the other stays near zero; every level of the hierarchy is learned through its better
@@ -162,27 +162,27 @@ def claims(result: Result) -> list[Claim]:
     power = float(abs(loser_over_winner(grown) - ratio).where(grown.isel(path=0) > np.log(10)).max())
     return [
         paper(
-            f"Share of a level learned through the sense that shows it best, random weights of sd {least:g}: smallest",
+            f"Smallest share of a level learned through its better sense, weights of standard deviation {least:g}",
             at_least(shares.isel(path=0, scale=-1).min(), 0.95),
             headline=True,
             panel="c",
         ),
         paper(
-            f"Weaker pathway over what it learns without a rival, s₂/s₁ = {float(ratio[0]):g}, smallest start",
+            f"Weaker pathway over what it learns without a rival, s₂/s₁ = {float(ratio[0]):g}, smallest a₀",
             at_most(alone, 0.01),
             headline=True,
             panel="a",
         ),
-        ours("Exponent of loser/winner in a₀²: largest gap from 1 − s₂/s₁", at_most(by_start, 0.01), panel="b"),
-        ours("Exponent of worse/better sense in σ²: largest gap from 1 − s₂/s₁", at_most(by_scale, 0.05)),
-        ours("Smallest rise of the better sense's share from one σ to the next smaller", at_least(rise, 0.0)),
+        ours("Weaker/stronger pathway: exponent in a₀², gap from 1 − s₂/s₁", at_most(by_start, 0.01), panel="b"),
+        ours("Worse/better sense: exponent in the variance of weights, gap from 1 − s₂/s₁", at_most(by_scale, 0.05)),
+        ours("Share of the better sense grows as random weights get smaller: smallest rise", at_least(rise, 0.0)),
         ours("Pathways of equal correlation: largest gap of their shares from ½", at_most(uneven, 1e-9)),
-        ours("Log growth of the loser over the winner's: largest gap from s₂/s₁", at_most(power, 0.01)),
+        ours("Logarithmic growth, weaker over stronger pathway: largest gap from s₂/s₁", at_most(power, 0.01)),
         ours("Gap between training and closed form: order in the learning rate", between(data.order_in_lr, 0.9, 1.1)),
-        paper("Fewer layers: exponent of a three-layer rival's last strength in its first", between(deep, 0.98, 1.02)),
-        paper("Two paths for one: exponent of loser/winner in a₀² (1 − 1/√2 = 0.293)", between(paths, 0.283, 0.303)),
-        paper(f"Larger start: largest gap of winner/loser from {advantage:g}", at_most(larger, 0.01), panel="d"),
-        paper(f"Unbalanced start: gap of winner/loser from ((k + 1/k)/2)² = {ahead:.4g}", at_most(unbalanced, 0.01)),
+        paper("Fewer layers: final strength of the rival, exponent in its initial one", between(deep, 0.98, 1.02)),
+        paper("Two paths for one: exponent of weaker/stronger in a₀² (1 − 1/√2 = 0.293)", between(paths, 0.283, 0.303)),
+        paper(f"Larger initial strength: final ratio, gap from {advantage:g}", at_most(larger, 0.01), panel="d"),
+        paper(f"Unbalanced layers: final ratio, gap from ((k + 1/k)/2)² = {ahead:.4g}", at_most(unbalanced, 0.01)),
         ours("All four advantages: largest relative gap of final strengths to the closed form", at_most(off, 0.06)),
     ]
 
@@ -196,12 +196,12 @@ def figure(result: Result) -> Figure:
         training, theory = (weights[k] * one[f"rivals_{kind}"].isel(path=k) for kind in ("training", "theory"))
         overlay(at["a"], training, theory, colours=colour)
     at["a"].plot(data.time, weights[1] * one.alone, color=LOSER, lw=THIN, ls=":")
-    at["a"].set(ylabel="share of the target", title=f"One mode, s₂/s₁ = {float(one.ratio):g}", xlim=(0, 20))
+    at["a"].set(ylabel="share of the target", title=f"Race for one mode, s₂/s₁ = {float(one.ratio):g}", xlim=(0, 20))
     final, levels = data.rivals_training.isel(time=-1), data.isel(scale=1)
     for ratio in data.ratio.values[::-2]:
         dots, line = (loser_over_winner(part.sel(ratio=ratio)) for part in (final, data.rivals_final))
         _draw_finals(at["b"], dots, line, f"s₂/s₁ = {ratio:g}")
-    at["b"].set(yscale="log", ylabel="weaker / stronger pathway", title="Small starts leave less to the weaker one")
+    at["b"].set(yscale="log", ylabel="weaker / stronger pathway", title="The weaker one vanishes as a power of a₀²")
     for k, colour in enumerate((WINNER, LOSER)):
         kinds = (levels.tree_training, levels.tree_theory)
         training, theory = (by_level(curves, data, "mean").isel(path=k) for curves in kinds)
@@ -213,9 +213,11 @@ def figure(result: Result) -> Figure:
         both = (data[f"factor_{kind}"].sel(factor=name) for kind in ("training", "final"))
         dots, line = (pair.isel(path=0) / pair.sum("path") for pair in both)
         _draw_finals(at["d"], dots, line, name)
-    at["d"].set(ylabel="share of the favoured pathway", title="Other advantages, equal correlations")
+    at["d"].set(ylabel="share of the favoured pathway", title="Other advantages, equal correlation")
     colours = {"stronger correlation": WINNER, "weaker correlation": LOSER}
-    key(sheet, colours, marks=[mark("trained, final", colour=DARK_GREY)])
+    alone = mark("without rival (a)", "", colour=LOSER)
+    alone.set_linestyle(":")
+    key(sheet, colours, marks=[alone, mark("trained, final", colour=DARK_GREY)])
     return sheet
 
 

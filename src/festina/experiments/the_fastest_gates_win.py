@@ -1,11 +1,11 @@
-"""A ReLU network learns like the fastest gated linear network, and mixes gatings where two are equally fast.
+"""A ReLU network learns as fast as the fastest gated linear network, and mixes gatings where two are equally fast.
 
 Exclusive or with a third input ±Δ that reveals the target can be solved by two gatings: “linear” has one pathway for
 each side of a plane, “XoR” one for each point. Pathways of both have equal singular values at Δ = √(2/3), and the
-gating with the larger one is faster; `equal_strength_is_not_equal_speed` says when they tie. ReLU networks need as many
-steps as the faster gating, to a few per cent, and change from units for one point to units for two points as Δ grows.
-The change is smooth: near Δ = 0.88 half of the weight is in either kind of unit. From Δ = 0.2 to there the network is 1
-to 3 % faster than the faster gating, most so near √(2/3); above, it is up to 3 % slower.
+gating with the larger one is faster; `equal_strength_is_not_equal_speed` says when both are equally fast. ReLU networks
+need as many steps as the faster gating, to a few per cent, and change from units for one point to units for two points
+as Δ grows. The change is smooth: near Δ = 0.88 half of the weight is in either kind of unit. From Δ = 0.2 to there the
+network is 1 to 3 % faster than the faster gating, most so near √(2/3); above, it is up to 3 % slower.
 
 Times follow from the distribution of the initial weights, a₀ = nσ²/2 for the n units of a pathway, with nothing fitted,
 once the finite step is taken into account: a small map grows by (1 + lr s)² per step, so that 2s becomes
@@ -138,33 +138,33 @@ def claims(result: Result) -> list[Claim]:
             panel="c",
         ),
         paper(
-            "Steps of the slower gating over those of ReLU networks: the smaller at both ends of Δ",
+            "Steps of the slower gating over those of ReLU networks: smaller ratio of both ends of Δ",
             at_least(slower, 1.3),
             headline=True,
             panel="c",
         ),
         ours(
-            "Losses of ReLU networks and of the fastest gating, shifted in time: largest distance over the first loss",
+            "Losses of ReLU networks and of the fastest gating, shifted in time: largest distance / initial loss",
             at_most(max(_shifted_distances(data)), 0.03),
         ),
         ours(
-            "Steps of gated networks from the law of the weights and 2 ln(1 + lr s): largest relative gap",
+            "Steps of gated networks against theory with finite steps, 2 ln(1 + lr s)/lr: largest relative gap",
             at_most(gap, 0.03),
             panel="c",
         ),
-        ours("Steps of gated networks from the law of the weights and the flow: largest gap", at_least(flow, 0.1)),
+        ours("Steps of gated networks against theory of gradient flow: largest relative gap", at_least(flow, 0.1)),
         paper(
-            "Margin at which trained gatings are equally fast, as many units in all: gap from √(2/3)",
+            "Margin Δ at which trained gatings of equally many units are equally fast: gap from √(2/3)",
             at_most(tie, 0.025),
         ),
-        ours("Share of the steps that ReLU networks save on either gating near Δ = √(2/3)", at_least(saved, 0.005)),
-        paper("Weight in units for one point, 0 < Δ ≤ 1/2: smallest share", at_least(few, 0.99), panel="d"),
-        paper("Weight in units for one point, Δ > √2: largest share", at_most(many, 0.001), panel="d"),
+        ours("Near Δ = √(2/3): share of steps that ReLU networks save on the faster gating", at_least(saved, 0.005)),
+        paper("Smallest share of the weight in units for one point, 0 < Δ ≤ 1/2", at_least(few, 0.99), panel="d"),
+        paper("Largest share of the weight in units for one point, Δ > √2", at_most(many, 0.001), panel="d"),
         ours(
-            "Margin up to which a unit with weights along one point is active on it alone: gap from √2",
+            "Margin Δ up to which a unit with weights along one point is active on it alone: gap from √2",
             at_most(abs(float(data.alone_until) - np.sqrt(2)), 1e-9),
         ),
-        ours("Margin at which half of the weight is in units for one point", between(half, 0.85, 0.90), panel="d"),
+        ours("Margin Δ at which half of the weight is in units for one point", between(half, 0.85, 0.90), panel="d"),
     ]
     if margins[0] == 0:
         text = "Second largest over largest activity of a unit at Δ = 0, mean over units: largest over seeds"
@@ -213,11 +213,11 @@ def figure(result: Result) -> Figure:
         at["c"].plot(data.margin, gates.gated_steps.mean("seed"), "o", ms=5, color=colour, alpha=0.5)
         predicted(at["c"], data.margin[live], gates.predicted_steps[live], colour=colour)
     at["c"].plot(data.margin, data.relu_steps.mean("seed"), "x", color=RELU, ms=6, mew=2)
-    at["c"].set(ylabel="steps to loss 0.2", ylim=(0, last), title="ReLU networks are as fast as the fastest gates")
+    at["c"].set(ylabel="steps to loss 0.2", ylim=(0, last), title="ReLU is as fast as the faster gates")
     some = data.isel(margin=data.margin.values > 0)  # at Δ = 0 the signs of activities say nothing
     overlay(at["d"], some.one_point_share, along="margin", colours=RELU)
     at["d"].plot(some.margin, some.one_point_share.mean("seed"), "x", color=RELU, ms=6, mew=2)
-    at["d"].set(ylabel="weight in one-point units", title="Units change from one point to two")
+    at["d"].set(ylabel="share of one-point units", title="ReLU units change from one point to two")
     for letter in "cd":
         at[letter].set(xlabel="margin Δ", xlim=(0, None))
         at[letter].set_xticks([0, 0.4, EQUAL, np.sqrt(2), 2], ["0", "0.4", "√(2/3)", "√2", "2"])

@@ -8,12 +8,12 @@ in the layer tends instead to
 
     H∞ = X^(1 − l/L) Y^(l/L).
 
-The two agree at l = L/2. So it is with the law that the theory conserves, a straight line of P/H against H with P the
-squared distance of the outputs: it holds in the middle layer, and elsewhere P/H is a power (L − l)/l of H. The law of
-depth has no free number. It is exact for balanced chains. From random weights it is approached as they become small,
-with an error that falls as their square. In networks with biases, and for points that are not opposite, it tells well
-which layers keep the distances of the inputs and which have those of the targets, and no more: a network that also has
-to learn its mean output is not a balanced chain.
+The two agree at l = L/2. The same is true of the conserved quantity of the theory, in which P/H, with P the squared
+distance of the outputs, is a straight line against H: this holds in the middle layer, and elsewhere P/H is a power
+(L − l)/l of H. The law of depth has no free number. It is exact for balanced chains. From random weights it is
+approached as they become small, with an error that falls as their square. In networks with biases, and for points that
+are not opposite, it only tells which layers keep the distances of the inputs and which have those of the targets: a
+network that also has to learn its mean output is not a balanced chain.
 
 **What does not reproduce.** The final distance of the theory does not hold for every layer. Measured as exponents of
 |dx| and |dy|, the distances of inputs and targets, which the theory predicts to be 1 and 1, it fails everywhere but
@@ -28,7 +28,7 @@ import numpy as np
 
 from .. import Setup, inits, nets, rules
 from .._figures.overlay import overlay
-from .._figures.panels import border, key, panels
+from .._figures.panels import border, key, mark, panels
 from .._figures.style import COLOURS, INK, predicted, trained
 from .._formulas.curves import order
 from ..theories.two_point import depth_law
@@ -143,7 +143,7 @@ def claims(result: Result) -> list[Claim]:
             panel="d",
         ),
         ours(
-            "Small random weights: order in their scale of the error of the law of depth",
+            "Small random weights: order in their scale of the error of the law of depth, X^(1−l/L) Y^(l/L)",
             between(order(error)[-1], 1.8, 2.2),
             panel="c",
         ),
@@ -180,12 +180,12 @@ def claims(result: Result) -> list[Claim]:
             panel="d",
         ),
         ours(
-            "Two leaky ReLU layers: smaller of the rise of |dy|'s exponent and the fall of |dx|'s, from layer to layer",
+            "Two leaky ReLU layers: exponent of |dy| rises and that of |dx| falls to the next layer: smaller change",
             at_least(min(float(of_leaky.sel(gap="dy")), -float(of_leaky.sel(gap="dx"))), 0.2),
             panel="d",
         ),
         ours(
-            "Smaller share of pairs that are learned, of the linear and the leaky ReLU network",
+            "Linear and leaky ReLU network: share of pairs of points that are learned, smaller of both",
             at_least(min(float(np.isfinite(data[f"{name}_end"]).mean()) for name in ("linear", "leaky")), 0.75),
         ),
     ]
@@ -209,10 +209,8 @@ def figure(result: Result) -> Figure:
     for gap, colour in gaps.items():
         at["d"].plot(data.leaky_share, data.leaky_exponent.sel(gap=gap), "o", color=colour, ms=7, mfc="none", mew=1.5)
     border(at["d"], 1.0, across=True)
-    at["a"].set_title("Balanced chain: one distance per layer")
-    at["b"].set(
-        title="A straight line in the middle layer only", xlabel="H / final H", ylabel="P/H over its final value"
-    )
+    at["a"].set_title("Balanced chain: distances differ by layer")
+    at["b"].set(title="Straight in the middle layer only", xlabel="H / final H", ylabel="P/H over its final value")
     at["c"].set(
         title="Small random weights obey the law of depth",
         xlabel="scale of the weights",
@@ -226,5 +224,6 @@ def figure(result: Result) -> Figure:
         sheet,
         names | {f"|{gap}| (d)": colour for gap, colour in gaps.items()},
         kinds=("training", "law of depth"),
+        marks=[mark("leaky ReLU (d)", colour=INK, mfc="none")],
     )
     return sheet

@@ -6,13 +6,13 @@ with initial weights of the same size. Their pathways are on for one context, fo
 for random samples, or where units with random weights are on (see `which_gates_can_a_unit_make`); some have no shared
 pathway. Pathways by context see the items only, as in the source; the others see all inputs, like ReLU units.
 
-Speed is not one number. On the residual of the shared pathway, pathways for two contexts have both the largest and the
-smallest singular values; single points have nearly equal ones:
+No gating is fastest at all times. On the residual of the shared pathway, pathways for two contexts have both the
+largest and the smallest singular values; single points have nearly equal ones:
 
     time to learn a mode ~ 1/s:    two contexts are earlier at a tenth of the loss, single points at a hundredth
 
-Without a shared pathway single points learn nothing for long and then everything at once, as the closed form of one
-mode for each point says, with nothing fitted. They are the first of all gatings to reach a hundredth.
+Without a shared pathway, single points learn nothing for long and then everything at once, as the closed form of one
+mode for each point predicts, with nothing fitted. They are the first of all gatings to reach a hundredth of the loss.
 
 **What does not reproduce.** Proposition 4.2 says that pathways for two contexts have a lower loss than all other gates,
 at all times. Single points, which lemma 4.1 leaves open, are earlier at 1 % of the loss if they see all inputs (and not
@@ -60,9 +60,9 @@ contexts (the twin of the ReLU network), for one context, for single points, tha
 random units are on, beside a shared pathway; or for single points without a shared pathway. Dashed: theory of the last,
 one mode for each point, with nothing fitted. **b** Singular values of all modes of pathways for two contexts and for
 single points, on the residual that the shared pathway leaves. **c** Epochs at which gatings reach 50, 10 and 1 % of the
-initial loss, mean over seeds, in the order of the last; grey lines are those of the ReLU network. Gatings that are
-shown in a and b have their colour there. “No common”: without a shared pathway; “all inputs” and “items only” say what
-other pathways see.
+initial loss, mean over seeds, in the order of the last; grey lines are those of the ReLU network. Labels have the
+colours of a and b. “No common” means without a shared pathway; “all inputs” and “items only” say what the other
+pathways see. A missing mark was not reached.
 """
 ALT = """
 Losses of gatings cross; single points and random units reach a hundredth of the loss before the ReLU network. Singular
@@ -148,14 +148,14 @@ def claims(result: Result) -> list[Claim]:
     late = _hundredth(data.small_loss.sel(raced=POINTS)) / _hundredth(data.small_loss.sel(raced=TWIN))
     items_only = when[f"{POINTS}, items only"][0.01] / twin[0.01]
     sooner = max(row[f] / matched[f] for row in made for f in (0.1, 0.01))
-    alike = max(abs(row[0.5] / matched[0.5] - 1) for row in made)
+    gap = max(abs(row[0.5] / matched[0.5] - 1) for row in made)
     faster = min(relu[f] / row[f] for row in made for f in (0.1, 0.01))
     away = data.distance.drop_sel(candidate=[TWIN, MATCHED]) < data.distance.sel(candidate=TWIN)
     two, one = data.two_contexts.values[data.two_contexts.values > 1e-9], data.points.values
     alone = abs(_hundredth(data.predicted_loss) / when[APART][0.01] - 1)
     statements = [
         paper(
-            f"Fewest epochs to 1 % of any gating ({winner}) / those of ReLU: it finds the gates that win",
+            f"ReLU finds the fastest gates: epochs to 1 % of the loss, fastest gating ({winner}) / ReLU",
             at_least(when[winner][0.01] / relu[0.01], 0.97),
             fails="several gatings are earlier; networks take what is fastest at first",
             headline=True,
@@ -169,21 +169,21 @@ def claims(result: Result) -> list[Claim]:
             panel="a",
         ),
         ours(
-            "Epochs to 1 %: single points / two contexts (with the items or all inputs), largest",
+            "Epochs to 1 % loss: single points / two contexts, which see items or all inputs, larger ratio",
             at_most(points[0.01] / min(twin[0.01], matched[0.01]), 0.9),
             panel="c",
         ),
-        ours("Epochs to 10 %: single points / two contexts", at_least(points[0.1] / twin[0.1], 1.3), panel="c"),
+        ours("Epochs to 10 % loss: single points / two contexts", at_least(points[0.1] / twin[0.1], 1.3), panel="c"),
         ours(
-            f"Epochs to 1 % from weights of sd {data.attrs['small']:.1g}: single points / two contexts",
+            f"Epochs to 1 % loss, weights of standard deviation {data.attrs['small']:.1g}: points / two contexts",
             at_most(late, 0.9),
         ),
-        ours("Epochs to 1 %: single points, items only / two contexts", at_least(items_only, 1.1), panel="c"),
-        ours("Epochs to 10, 1 %: random units / two contexts, all inputs, largest", at_most(sooner, 0.9), panel="c"),
-        ours("Epochs to 50 %: random units / two contexts, all inputs: |ratio − 1|", at_most(alike, 0.15), panel="c"),
-        ours("Epochs to 10, 1 %: ReLU / random units with shared pathway, least", at_least(faster, 1.1), panel="c"),
-        paper(f"Gatings nearer to the loss of ReLU than two contexts, of {away.size}", at_most(int(away.sum()), 0)),
-        ours("Single points, no shared pathway: epochs to 1 % / theory: gap", at_most(alone, 0.03), panel="a"),
+        ours("Epochs to 1 % loss: single points, items only / two contexts", at_least(items_only, 1.1), panel="c"),
+        ours("Epochs to 10, 1 % loss: random units / two contexts, all inputs, max", at_most(sooner, 0.9), panel="c"),
+        ours("Epochs to 50 % loss: random units / two contexts, all inputs: gap from 1", at_most(gap, 0.15), panel="c"),
+        ours("Epochs to 10, 1 % loss: ReLU / random units with a common one, min", at_least(faster, 1.1), panel="c"),
+        paper(f"Gatings of {away.size} with a loss nearer to ReLU than two contexts", at_most(int(away.sum()), 0)),
+        ours("Single points, no shared pathway: epochs to 1 % / theory: gap from 1", at_most(alone, 0.03), panel="a"),
         Claim(
             "Singular values on the residual, two contexts: smallest … largest",
             f"{two.min():.4f} … {two.max():.4f}",
@@ -192,10 +192,10 @@ def claims(result: Result) -> list[Claim]:
             panel="b",
         ),
         ours(
-            "Least possible loss / first loss, gates by item with context inputs: they solve the task",
+            "Gates by item with context inputs solve the task: least possible loss / initial loss",
             at_most(float(data.floor.sel(candidate="items")), 1e-12),
         ),
-        ours("Gates, except those of random samples, that no single unit can make", at_most(int(data.impossible), 0)),
+        ours("Gates (not by random samples) that no single unit can make", at_most(int(data.impossible), 0)),
     ]
     if "predicted_epochs" not in data:
         return statements
@@ -222,9 +222,9 @@ def figure(result: Result) -> Figure:
     for name, colour in SHOWN.items():
         at["a"].plot(data.epoch, one.loss.sel(candidate=name) / first, color=colour, lw=1.6)
     overlay(at["a"], theory=data.predicted_loss / first, along="epoch", colours=SHOWN[APART])
-    at["a"].set(xlabel=EPOCHS, ylabel="loss / first loss", yscale="log", ylim=(1e-3, 1.5), xlim=(0, 9000))
+    at["a"].set(xlabel=EPOCHS, ylabel="loss / initial loss", yscale="log", ylim=(1e-3, 1.5), xlim=(0, 9000))
     at["a"].set_title("Losses of gatings cross")
     draw_values(at["b"], {TWIN: data.two_contexts, POINTS: data.points}, SHOWN)
     draw_times(at["c"], data, SHOWN)
-    key(sheet, kinds=("ReLU network", "theory of single points, no common"))
+    key(sheet, kinds=("ReLU network", "theory: single points, no common (a)"))
     return sheet

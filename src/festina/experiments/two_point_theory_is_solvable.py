@@ -3,13 +3,13 @@
 Two points of a network have the squared distances H in a hidden layer, P in the output, X of the inputs and Y of the
 targets; w = P − dy·Δy* says how dy, the difference of the outputs, is aligned with that of the targets. The source says
 that the three equations for H, P and w have no analytic solution, and its figures integrate them numerically. They are
-those of a linear network with one hidden unit, in other variables, and this network is solved. Here the closed form is
-compared with numerical integration in regular variables, for random pairs of points, time constants and numbers of
-outputs.
+those of a linear network with one hidden unit, in other variables, and this network has a closed form. Here the closed
+form is compared with numerical integration in regular variables, for random pairs of points, time constants and numbers
+of outputs.
 
 The printed equations divide by H, which reaches zero in finite time from initial conditions whose outputs point away
-from the target. Solvers of differential equations err there, and on the border between the initial conditions that pass
-through zero and those that turn before it they leave the solution.
+from the target. Solvers of differential equations err there. On the border between the initial conditions that pass
+through zero and those that turn back before it, they leave the solution.
 """
 
 from __future__ import annotations
@@ -161,21 +161,21 @@ def claims(result: Result) -> list[Claim]:
             panel="d",
         ),
         ours(
-            "Radau on the printed equations: largest late gap from the closed form, in which H → 0",
+            "Solver Radau on the printed equations, where H → 0: largest late gap of H from the closed form",
             at_least(left.max(), 0.1),
             panel="b",
         ),
         paper(
-            "Largest drift of H − κXP/H (eq. 24) over its size, by integration",
+            "The quantity H − κXP/H of eq. 24 is conserved: largest relative drift, by integration",
             at_most(data.conserved_drift.max(), 1e-9),
         ),
         paper(
-            "Final distance of eq. 10: largest relative gap from integration",
+            "Final H of eq. 10: largest relative gap from integration",
             at_most(largest(data.final / data.final_integral - 1), 1e-6),
             panel="c",
         ),
         ours(
-            "Final distance of eq. 10 with τₕ and τᵧ exchanged: median relative gap from integration",
+            "Final H of eq. 10 with τₕ and τᵧ exchanged: median relative gap from integration",
             at_least(swapped.median(), 0.1),
             panel="c",
         ),
@@ -204,10 +204,12 @@ def figure(result: Result) -> Figure:
     at["d"].scatter(data.kappa, _gaps(result), c=[KINDS[name] for name in names], s=18)
     for letter in "ab":
         at[letter].set_xlabel("time (√(τₕτᵧ/(XY)))")
-    at["a"].set(title="Closed form and integration", ylabel="H / final H")
-    at["b"].set(title="Solvers leave the border of H = 0", ylabel="H", ylim=(-0.05, 1.6))
-    at["c"].set(title="Final distances", xlabel="final H by integration", ylabel="predicted final H")
-    at["d"].set(title="Gaps are rounding errors", xlabel="κ = τᵧ/τₕ", ylabel="largest relative gap", ylim=(1e-15, 1e-9))
+    at["a"].set(title="The closed form equals integration", ylabel="H / final H")
+    at["b"].set(title="Solvers fail where H tends to 0", ylabel="H", ylim=(-0.05, 1.6))
+    at["c"].set(title="Final H is that of eq. 10", xlabel="final H by integration", ylabel="predicted final H")
+    at["d"].set(
+        title="Differences are rounding errors", xlabel="κ = τᵧ/τₕ", ylabel="largest relative gap", ylim=(1e-15, 1e-9)
+    )
     for letter in "cd":
         at[letter].set(xscale="log", yscale="log")
     for axis in (at["c"].xaxis, at["c"].yaxis, at["d"].xaxis):

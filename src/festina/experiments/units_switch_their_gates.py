@@ -2,8 +2,8 @@
 average.
 
 A ReLU network is a gated linear network whose gates, one per unit and sample, may change at any time. Replayed at every
-step they give the network itself, up to rounding. To reduce a ReLU network on items in contexts to a common pathway and
-pathways for two contexts says more: that units keep their gates, and share a few of them.
+step they give the network itself, up to rounding. The reduction of a ReLU network on items in contexts to a common
+pathway and pathways for two contexts assumes more: that units keep their gates, and share a few of them.
 
 Here the gates of every unit are followed. When the loss begins to fall, all units that have grown are on everywhere.
 The same units later hold most of the weight, and hardly any of it stays on everywhere: they come to split contexts by
@@ -126,40 +126,40 @@ def claims(result: Result) -> list[Claim]:
     last_quarter = data.flips.where(data.interval > 0.75 * data.interval[-1]).mean()
     return [
         paper(
-            "Share of the weight in units that in the end have the gates that they had when learning began",
+            "Final share of the weight in units whose gates are those that they had when learning began",
             at_least(1 - run_as.switched, 0.9),
-            fails="nearly all change: units that learn what is common later learn the rest",
+            fails="nearly all change: units that learn what is common to all contexts later learn the rest",
             headline=True,
             panel="a",
         ),
         paper(
-            "Share of the weight in the end in units that by majority are on for two contexts",
+            "Final share of the weight in units that are on for most items of exactly two contexts",
             at_least(pairs.sum(), 0.6),
             headline=True,
             panel="c",
         ),
         ours(
-            "Share of the weight in the end in units that were strong and on everywhere when learning began",
+            "Final share of the weight in units that were strong and on everywhere when learning began",
             at_least(run_as.began_all_on, 0.75),
         ),
         paper(
-            "Units that were strong and on everywhere when learning began: part of their weight still on everywhere",
+            "Units that were strong and on everywhere when learning began: final share of their weight on everywhere",
             at_least(run_as.kept_all_on, 0.5),
-            fails="the units that have learned what is common turn to the contexts",
+            fails="units that have learned what is common to all contexts come to split them",
             panel="a",
         ),
         ours(
-            "Share of the weight in the end in units that are on for all samples",
+            "Final share of the weight in units that are on for all samples",
             at_most(end.share.sel(kind="all contexts"), 0.05),
             panel="b",
         ),
         ours(
-            "Share of the weight in the end in units that split a context by items",
+            "Final share of the weight in units that are on for some items of a context only",
             at_least(end.share.sel(kind="some items only"), 0.9),
             panel="b",
         ),
         ours(
-            "Number of different patterns of strong units in the end, over the number of strong units",
+            "Final number of different gates of strong units, over the number of strong units",
             at_least(run_as.distinct / run_as.strong, 0.75),
         ),
         ours(
@@ -167,7 +167,7 @@ def claims(result: Result) -> list[Claim]:
             at_least(last_quarter, 0.01),
         ),
         ours(
-            "Weight by majority for each of the three pairs of contexts in the end: smallest over largest",
+            "Final weight in units on for most items of a pair of contexts: smallest over largest of the three pairs",
             at_least(pairs.min() / pairs.max(), 0.6),
             panel="c",
         ),
@@ -176,7 +176,7 @@ def claims(result: Result) -> list[Claim]:
             at_most(data.replay_error.max(), 1e-9),
         ),
         paper(
-            "Loss of a gated network with four constant gates and of ReLU: mean gap over initial loss",
+            "Loss of a gated network with four constant gates and of ReLU: mean gap / initial loss",
             at_most(data.loss_gap.mean(), 0.03),
         ),
         paper(
@@ -193,7 +193,7 @@ def claims(result: Result) -> list[Claim]:
             fails="units that split contexts change the hidden geometry; loss and outputs do not show it",
         ),
         ours(
-            f"Weight on everywhere at first, from sd {float(printed.start):.0e} as printed: part still on everywhere",
+            f"Units strong and on everywhere early, weights of {float(printed.start):.0e}: final share on everywhere",
             at_most(printed.kept_all_on, 0.1),
         ),
     ]
@@ -210,7 +210,7 @@ def figure(result: Result) -> Figure:
     counted = [votes.sel(vote=vote) for vote in ("111", *PAIRS)]
     colours = [COLOURS[0], COLOURS[1], "#E58A4D", "#F3C5A0", COLOURS[2]]
     at["c"].stackplot(data.epoch, *counted, 1 - sum(counted), colors=colours, lw=0)
-    for letter, title in (("b", "On for all items of a context"), ("c", "On for most items of a context")):
+    for letter, title in (("b", "Units on for all items of a context"), ("c", "Units on for most items of a context")):
         at[letter].set(xlabel=EPOCHS, ylabel="share of the weight", title=title, ylim=(0, 1))
         at[letter].set_xlim(0, float(data.epoch[-1]))
     names = [*list(KINDS)[:2], "one context (c: or none)", *list(KINDS)[3:]]

@@ -1,5 +1,4 @@
-"""A unit that sees an item and its context can implement every gate that contains no exclusive or, not only gates by
-context.
+"""A unit that sees an item and its context can implement every gate without an exclusive or, not only gates by context.
 
 Inputs are the one-hot item beside the one-hot context, so a unit is on where wᵢ + v_c > 0. The sets of contexts in
 which two items switch it on are then nested, and every nesting can be realised: a gate is possible if and only if it
@@ -151,7 +150,7 @@ def claims(result: Result) -> list[Claim]:
             panel="a",
         ),
         ours(
-            "A unit can make all other gates: gates without an exclusive or minus possible gates",
+            "A unit can make all other gates: number without an exclusive or minus number possible, over all sizes",
             at_most(np.abs(data.uncrossed - data.possible).sum(), 0),
         ),
         Claim(
@@ -176,14 +175,17 @@ def claims(result: Result) -> list[Claim]:
             f"Impossible gates among {int(data.shown.sum())} that ReLU units show in training",
             at_most(data.refuted.sum(), 0),
         ),
-        ours("Share of the possible gates that ReLU units show, at 2×2 and 3×2: smallest", at_least(occur.min(), 0.9)),
+        ours(
+            "Share of the possible gates that ReLU units show in training, 2×2 and 3×2: smaller",
+            at_least(occur.min(), 0.9),
+        ),
         paper(
-            f"Trained units at {name} are on by context or for single points: share of the weight",
+            f"Trained ReLU units at {name} are on by context or for single points: share of the weight in such units",
             at_least(source.share.sel(kind=lemma).sum(), 0.5),
             fails="nearly all of the weight is in units that split the items of a context",
             panel="d",
         ),
-        ours("Final loss of all of these networks over the initial loss: largest", at_most(data.loss.max(), 2e-3)),
+        ours("All networks learn: largest final loss / initial loss", at_most(data.loss.max(), 2e-3)),
     ]
 
 
@@ -204,10 +206,13 @@ def figure(result: Result) -> Figure:
     for k, (possible, of_all) in enumerate(zip(data.possible.values, number.values, strict=True)):
         at["c"].annotate(f"{possible} of {of_all}", (k, 1.02), ha="center", va="bottom", size=9)
     at["c"].set(
-        xlabel="items × contexts", ylabel="share of all gates", ylim=(0, 1.12), title="How many gates are possible"
+        xlabel="items × contexts",
+        ylabel="share of all gates",
+        ylim=(0, 1.12),
+        title="Most gates of large tasks are impossible",
     )
     at["d"].stackplot(data.epoch, data.source_share[:, :-1].T, colors=list(COLOUR.values())[:-1], lw=0)
     at["d"].set(xlabel=EPOCHS, ylabel="share of the weight", ylim=(0, 1), xlim=(0, float(data.epoch[-1])))
-    at["d"].set_title(f"Gates of ReLU units, {SOURCE[0]} items in {SOURCE[1]} contexts")
+    at["d"].set_title(f"Trained ReLU units, {SOURCE[0]} items in {SOURCE[1]} contexts")
     key(sheet, kinds=(), marks=[Patch(color=colour, label=kind) for kind, colour in COLOUR.items()])
     return sheet

@@ -1,6 +1,6 @@
-"""Each kind of world has a spectrum of its own, and this spectrum determines when a deep network learns each level.
+"""Clusters, trees, rings and grids of items have spectra of their own, which set when a deep network learns each level.
 
-A world is a set of items, shown one-hot and known by the similarity of their features: clusters, a tree, a ring or a
+A world is a set of items, shown one-hot and defined by the similarity of their features: clusters, a tree, a ring or a
 grid. The eigenvalues and eigenvectors of each have formulas, which are checked against the similarity matrix written
 down entry by entry. N features drawn at random have this spectrum up to order N^(−1/2). They also split degenerate
 levels: a pair on the ring by η√(2π/N) on average. Within such a level the eigenvectors of a sample are arbitrary and
@@ -122,26 +122,26 @@ def claims(result: Result) -> list[Claim]:
     ordered = [in_order(measured.sel(world=name).dropna("level"), "level") for name in WORLDS]
     return [
         paper(
-            "Share of worlds whose levels are learned in the order of the spectrum",
+            "Share of worlds whose levels are learned in the order of their eigenvalues",
             at_least(np.mean(ordered), 1.0),
             headline=True,
         ),
         paper(
-            "Half-times of levels against those of the stated spectrum (not fitted): largest gap of the median",
+            "Times to half learn each level, median over seeds, against theory without a fit: largest relative gap",
             at_most(np.abs(measured / data.half_time - 1).max(), 0.1),
             headline=True,
             panel="d",
         ),
         paper(
-            "Formulas for spectra: largest gap to the similarity written down entry by entry",
+            "Formulas for eigenvalues against the similarity matrix written down entry by entry: largest gap",
             at_most(max(float(data.formula_gap.max()), float(by_hand)), 1e-12),
         ),
         ours(
-            "Sampled spectra tend to the formulas as N^(−1/2): lowest order over worlds",
+            "Eigenvalues of N sampled features tend to the formulas as N^(−1/2): lowest order over worlds",
             between(-max(slopes), 0.4, 0.6),
         ),
         ours(
-            "Sampled spectra tend to the formulas as N^(−1/2): highest order over worlds",
+            "Eigenvalues of N sampled features tend to the formulas as N^(−1/2): highest order over worlds",
             between(-min(slopes), 0.4, 0.6),
         ),
         ours(
@@ -153,7 +153,7 @@ def claims(result: Result) -> list[Claim]:
             between(-_slope(finest), 0.4, 0.6),
         ),
         ours(
-            "Projectors onto degenerate levels converge: largest mean distance at the largest N",
+            "Projectors onto degenerate levels converge: mean distance at the largest N, largest over levels",
             at_most(last.max(), 0.2),
         ),
         ours(
@@ -174,14 +174,14 @@ def figure(result: Result) -> Figure:
     _draw_spectra(at["b"], data)
     tree = data.sel(world="tree").dropna("level", subset=["target"])
     overlay(at["c"], tree.training, tree.theory, by="level", colours=[COLOUR["tree"]])
-    at["c"].set(title="Learning the levels of the tree", ylabel="strength of the level")
+    at["c"].set(title="Levels of the tree are learned in turn", ylabel="strength of the level")
     for name, colour in COLOUR.items():
         world = data.sel(world=name)
         for k in range(data.sizes["seed"]):
             at["d"].plot(world.half_time, world.trained_half_time.isel(seed=k), "o", mfc="none", color=colour, ms=5)
     ends = float(data.half_time.min()), float(data.half_time.max())
     at["d"].plot(ends, ends, color=LIGHT_GREY, lw=1, zorder=0)
-    at["d"].set(title="All worlds: the spectrum sets the time", xlabel="half-time, predicted (τ)")
+    at["d"].set(title="All worlds: the spectrum sets the times", xlabel="half-time, predicted (τ)")
     at["d"].set_ylabel("half-time, training (τ)")
     key(sheet, {WORLDS[name]: colour for name, colour in COLOUR.items()})
     return sheet
@@ -209,6 +209,6 @@ def _draw_spectra(axes: Axes, data: Dataset) -> None:
         low, middle, high = np.quantile(world.sampled_eigenvalue.isel(number=-1), (0.05, 0.5, 0.95), axis=0)
         axes.errorbar(place + shift, middle, [middle - low, high - middle], fmt="o", color=colour, ms=3.5, lw=1)
         axes.plot(place + shift, world.eigenvalue, "_", color=colour, ms=9, mew=1.5)
-    axes.set(title="Each has a spectrum of its own", xlabel="mode", ylabel="eigenvalue η", xticks=place, yscale="log")
+    axes.set(title="Each world has its own spectrum", xlabel="mode", ylabel="eigenvalue η", xticks=place, yscale="log")
     axes.set_yticks((0.2, 0.5, 1, 2), ("0.2", "0.5", "1", "2"))
     axes.set_yticks((), minor=True)

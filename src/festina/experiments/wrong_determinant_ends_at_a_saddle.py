@@ -1,4 +1,5 @@
-"""A balanced square linear network whose map starts with the wrong sign of the determinant never learns its last mode.
+"""Under gradient flow a balanced square linear network whose map starts with the wrong sign of the determinant never
+learns its last mode.
 
 If the layers of a square two-layer linear network are balanced with λ = 0, gradient flow cannot change the sign of the
 determinant of its map. With the wrong sign it ends at a saddle, where the mode of the smallest singular value s is
@@ -30,12 +31,12 @@ THEME, PLACE = "saddles", 2
 REFERENCE = {"braun2022": "theorem 3.1", "domine2025": "theorem 4.3"}
 QUICK = dict(lr=0.02, points=120)
 CAPTION = """
-**a** Loss of a square network with λ = 0 that starts with the wrong sign of the determinant, in training at three
-learning rates. The theory, which is gradient flow and the same for all of them, stays at the saddle. The horizontal
-line is the loss s²/2 of a network that lacks the mode of the smallest singular value s. **b** The same in theory for
-three balances λ: only λ = 0 stays; curves of opposite λ coincide. **c** The time at which the loss has fallen to half
-of s²/2, for each learning rate (lr); the dashed line has the predicted slope, ln 2 / s for every halving, and passes
-through the point of the smallest rate.
+**a** Loss of a square two-layer linear network with balanced layers, λ = 0, that starts with the wrong sign of the
+determinant, in training at three learning rates. The theory, which is gradient flow and the same for all of them, stays
+at the saddle. The horizontal line is the loss s²/2 of a network that lacks the mode of the smallest singular value s.
+**b** The same in theory for three balances λ: only λ = 0 stays; curves of opposite λ coincide. **c** The time at which
+the loss has fallen to half of s²/2, for each learning rate (lr); the dashed line has the predicted slope, ln 2 / s for
+every halving, and passes through the point of the smallest rate.
 """
 ALT = """
 Losses fall to a plateau, on which the dashed theory remains; training leaves it, the later the smaller the learning
@@ -94,13 +95,13 @@ def claims(result: Result) -> list[Claim]:
     free = data.balanced.isel(short_time=-1, lam=[0, -1])
     return [
         ours(
-            "Gradient flow, λ = 0 and wrong determinant: relative gap of the final loss to s²/2 of the weakest mode",
+            "Gradient flow, λ = 0 and wrong determinant: relative gap of the final loss from s²/2 of the weakest mode",
             at_most(abs(data.theory[-1] / saddle - 1), 1e-4),
             headline=True,
             panel="a",
         ),
         ours(
-            "Gradient descent leaves the saddle later at half the learning rate: delay / (ln 2 / s)",
+            "Gradient descent leaves the saddle later at half the learning rate: delay over ln 2 / s",
             between(delay[-1], 0.85, 1.15),
             panel="c",
         ),
@@ -125,7 +126,7 @@ def figure(result: Result) -> Figure:
     at["a"].set(title="λ = 0: gradient flow stays at a saddle, descent leaves it", xlim=(0, last))
     curves = data.balanced.rename(short_time="time").isel(time=slice(1, None))
     overlay(at["b"], theory=curves, by="lam", colours=LAM_COLOURS)
-    at["b"].set(title="λ ≠ 0: flow reaches the target", xscale="log")
+    at["b"].set(title="λ ≠ 0: gradient flow learns the task", xscale="log")
     key(sheet, rates | lams)
     for letter in "ab":
         at[letter].set(yscale="log", ylim=(1e-3 * saddle, 2 * float(data.theory[0])))

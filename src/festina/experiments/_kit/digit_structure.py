@@ -96,7 +96,8 @@ def draw_maps(panels: Mapping[str, Axes], maps: DataArray, digit: DataArray, tit
             ticks(middles, [f"{d:.0f}" for d in np.unique(values)])
         axes.set(xlabel="digit", ylabel="digit", title=title)
     scale = drawn[0].images[0]
-    drawn[0].figure.colorbar(scale, ax=drawn, label="squared distance / mean", shrink=0.75, extend="max")
+    below: dict[str, Any] = dict(location="bottom", shrink=0.4, aspect=30, extend="max")
+    drawn[0].figure.colorbar(scale, ax=drawn, label="squared distance / mean between classes", **below)
 
 
 def draw_correlations(axes: Axes, correlation: DataArray, rows: Mapping[str, str]) -> list[Any]:

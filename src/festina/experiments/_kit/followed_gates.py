@@ -53,5 +53,5 @@ def draw_followed(axes: Axes, data: Dataset) -> None:
     axes.set_xticks(places, [f"{k + 1}" for _ in starts for k in range(CONTEXTS)])
     axes.tick_params(length=0)
     axes.set(xlabel="items in contexts 1, 2 and 3", ylabel=f"{len(picture)} strongest units", yticks=[])
-    axes.set_title("Gates of the same units", pad=16)
+    axes.set_title("Gates of the same units change during training", pad=16)
     axes.spines[:].set_visible(False)

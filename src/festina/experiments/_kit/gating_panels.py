@@ -42,4 +42,4 @@ def draw_values(axes: Axes, values: Mapping[str, DataArray], colours: Mapping[st
         live = np.sort(found.values[found.values > 1e-9])[::-1]
         axes.plot(np.arange(len(live)) + 1, live, "o", color=colours[name], ms=4)
     axes.set(xlabel="mode of all pathways, strongest first", ylabel="singular value", ylim=(0, None))
-    axes.set_title("Modes left by the shared pathway")
+    axes.set_title("Singular values on the residual")
