@@ -91,19 +91,29 @@ def test_all_but_flows_do_without_equinox_and_diffrax():
 
 def test_a_script_can_keep_its_compiled_programs(tmp_path):
     code = f"""
+        import collections
+
+        import jax
+
         import festina as fs
 
+        events = collections.Counter()
+        jax.monitoring.register_event_listener(lambda event, **facts: events.update([event.rsplit("/")[-1]]))
         assert str(fs.keep_compiled_programs({str(tmp_path)!r})) == {str(tmp_path)!r}
         setup = fs.Setup(fs.tasks.hierarchy(1), fs.nets.DeepLinear(2), fs.inits.Aligned(0.1), until=1.0, points=3)
         fs.solve(setup)["loss"]
+        fs.simulate(setup)
+        print(events["compile_requests_use_cache"], events["cache_hits"])
     """
     environment = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
-    kept = []
+    asked, found = [], []
     for _ in range(2):
         done = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
-        kept.append({path.name for path in tmp_path.glob("*-cache")})
-    assert kept[0]
-    assert kept[1] == kept[0]
+        requests, hits = map(int, done.stdout.split())
+        asked.append(requests)
+        found.append(hits)
+    assert found[0] < asked[0]
+    assert found[1] == asked[1] == asked[0]  # a program that calls Python would not be kept

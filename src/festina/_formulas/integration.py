@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import diffrax
 import jax
@@ -27,6 +27,18 @@ def finest(start: object) -> Float[AnyArray, ""]:
     return jnp.maximum(share, 1e3 * jnp.finfo(share.dtype).tiny)
 
 
+class _FirstStep(diffrax.PIDController):
+    """A controller that knows its first step; as `dt0` of Diffrax the step brings a check that calls Python.
+
+    JAX keeps no program on disk that calls Python, so that every process would compile its integrations anew.
+    """
+
+    first: Float[AnyArray, ""] = 0.0
+
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, *rest: Any) -> Any:
+        return super().init(terms, t0, t1, y0, self.first, *rest)
+
+
 def integrate(
     field: Callable[[State], State], start: State, duration: Scalar, first_step: Scalar, *, rtol: Scalar, atol: Scalar
 ) -> tuple[State, Float[AnyArray, ""], Bool[AnyArray, ""]]:
@@ -42,9 +54,9 @@ def integrate(
         diffrax.Dopri8(),
         t0=0.0,
         t1=duration,
-        dt0=guess,
+        dt0=None,
         y0=start,
-        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
+        stepsize_controller=_FirstStep(rtol=rtol, atol=atol, first=guess),
         max_steps=MAX_STEPS,
         throw=False,
     )

@@ -22,14 +22,6 @@ OBSERVED = ("loss", "outputs", "similarity")  # of networks that are to be compa
 FRACTIONS = (0.5, 0.1, 0.01)  # of the first loss
 PLANE = 2  # dimensions of a drawn layout
 DOUBLES, SINGLES, BOTH, WIDE = "two contexts", "one context", "one and two contexts", "two contexts, wide common"
-# Epochs to these fractions, means of six seeds by separately written code, with the settings of the released code.
-SEPARATE = {
-    "ReLU": (841, 2760, 5540),
-    DOUBLES: (900, 2845, 5996),
-    SINGLES: (900, 3608, 9530),
-    BOTH: (900, 2842, 5898),
-    WIDE: (840, 2747, 6142),
-}
 MARKS = ("o", "^", "s")  # of contexts
 
 
