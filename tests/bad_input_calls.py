@@ -362,7 +362,7 @@ CALLS = {
         mock.patch("jax.config.update", new=mock.Mock())(fs.keep_compiled_programs),
         dict(folder="programs"),
     ),
-    "run": call(fs.run, name="worlds_have_spectra", quick=True, seed=0),
+    "run": call(fs.run, name="removing_samples_can_raise_a_mode", quick=True, seed=0),
     "saddles": lambda: (fs.saddles, dict(task=task(), hidden=2)),
     "simulate": lambda: (fs.simulate, dict(setup=setup(), seeds=1, progress=False)),
     "solve": lambda: (fs.solve, dict(setup=setup(), theory="AlignedModes")),

@@ -19,8 +19,13 @@ from test_docs import ROOT, WRITTEN
 DOCS = ROOT / "docs"
 STEMS = [page.relative_to(DOCS).with_suffix("").as_posix() for page in WRITTEN]
 SEEN = (
-    "index", "gallery", "gallery/networks_learn_mode_by_mode", "essays/why-stages", "theories/two-point", "api/nets",
-)  # fmt: skip
+    "index",
+    "gallery",
+    "gallery/networks_learn_mode_by_mode",
+    "essays/why-stages",
+    "theories/two-point",
+    "api/nets",
+)
 WIDTHS = (1280, 400)
 INLINE = {"a", "abbr", "b", "code", "data", "em", "i", "small", "span", "strong", "sub", "sup", "wbr"}
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
