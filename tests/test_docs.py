@@ -78,6 +78,13 @@ def test_its_links_resolve(page):
             assert anchor in anchors(path), target
 
 
+@every_text
+def test_no_line_is_a_comment_of_myst(page):
+    # MyST leaves out a line that begins with %, such as the rest of "16 %" at the end of a line.
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^\s*%.*", text, flags=re.MULTILINE) == []
+
+
 def public_names() -> set[str]:
     """Public names as they are written behind `festina.`; a noun that is also a name of its kind counts there."""
     kinds = [name for name in fs.__all__ if isinstance(getattr(fs, name), ModuleType)]
