@@ -245,7 +245,8 @@ def shape_decides_which_balance_is_lazy() -> Figure:
     axes["a"].set_xscale("symlog", linthresh=1)
     axes["a"].set_xticks([-40, -10, -2, 0, 2, 10, 40], ["−40", "−10", "−2", "0", "2", "10", "40"])
     axes["a"].minorticks_off()
-    axes["a"].set_title("after learning: near 0 the network has been lazy")
+    axes["a"].set_title("kernel distance after learning: 0 means lazy")
+    axes["a"].texts[0].remove()  # the letter, which a lone panel does not need
     axes["a"].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), title="inputs-hidden-outputs", alignment="left")
     return figure
 
@@ -371,7 +372,15 @@ def shared_edges_learn_faster() -> Figure:
 
 def a_network_for_contexts() -> Figure:
     """A gated network with a common pathway and one for each pair of three contexts."""
-    return fs.nets.Gated.contexts(subsets=2, contexts=3, items=8).draw(fs.tasks.contextual(items=8, contexts=3))
+    pairs = {f"contexts {one + 1}+{other + 1}": [one, other] for one, other in ((0, 1), (0, 2), (1, 2))}
+    net = fs.nets.Gated(  # Gated.contexts(subsets=2, contexts=3, items=8), with names for its nodes
+        {"items + contexts": 11, "items": 8, "common": 100, **dict.fromkeys(pairs, 100), "features": None},
+        [("items + contexts", "common"), *(("items", pair) for pair in pairs)]
+        + [(hidden, "features") for hidden in ("common", *pairs)],
+        node_gates={pair: {"context": on} for pair, on in pairs.items()},
+        inputs={"items + contexts": range(11), "items": range(8)},
+    )
+    return net.draw(fs.tasks.contextual(items=8, contexts=3))
 
 
 def contexts_race_before_it_shows() -> Figure:
