@@ -7,6 +7,7 @@ reports, the option `festina_reports`. An experiment without a report is a warni
 from __future__ import annotations
 
 import functools
+import re
 import shutil
 from collections.abc import Iterator
 from html import escape
@@ -27,6 +28,7 @@ from festina._reporting.page.pictures import thumbnail
 from festina._reporting.page.render import Entry, by_theme, card, legend, table_of_not_reproduced
 from festina._reporting.page.words import paragraphs
 from festina._reporting.report_files import read_report
+from festina.experiments.base import THEMES
 
 from .citations import PAGE as BIBLIOGRAPHY
 from .citations import linked_keys
@@ -35,16 +37,24 @@ from .html import of_report
 
 log = logging.getLogger(__name__)
 FILES = ("figure.svg", "figure.png", "data.nc")
+NAMES = {"adam": "Adam", "mnist": "MNIST", "relu": "ReLU", "xor": "XoR"}  # in the names of experiments
 
 
 def title_of(name: str) -> str:
     """The name of an experiment in words."""
-    return name[0].upper() + name[1:].replace("_", " ")
+    said = " ".join(NAMES.get(word, word) for word in name.split("_"))
+    return said[0].upper() + said[1:]
 
 
 @functools.cache
 def in_order() -> list[str]:
     return in_story_order(experiments.__all__)
+
+
+@functools.cache
+def first_of_themes() -> dict[str, str]:
+    """The first experiment of every theme, by the title of the theme."""
+    return {THEMES[Experiment.named(name).theme]: name for name in reversed(in_order())}
 
 
 @functools.cache
@@ -135,10 +145,11 @@ class Gallery(SphinxDirective):
     """All experiments by theme, each with a small picture of its figure, and the links of the side bar."""
 
     def run(self) -> list[nodes.Node]:
-        entries = list(_entries(self.env))
-        lines = [f"{title_of(name)} <gallery/{name}>" for name in in_order()]
-        found = self.parse_text_to_nodes("\n".join([":::{toctree}", ":hidden:", "", *lines, ":::"]))
-        for theme, members in by_theme(entries).items():
+        found: list[nodes.Node] = []
+        for theme, members in by_theme(_entries(self.env)).items():
+            lines = [f"{title_of(entry.name)} <gallery/{entry.name}>" for entry in members]
+            tree = "\n".join([":::{toctree}", ":hidden:", f":caption: {theme}", "", *lines, ":::"])
+            found += self.parse_text_to_nodes(tree)
             cards = "".join(
                 card(entry, thumbnail(_folder(self.env.app, entry.name) / "figure.png")) for entry in members
             )
@@ -178,7 +189,18 @@ def _folder(app: Sphinx, name: str) -> Path:
     return Path(app.config.festina_reports) / name
 
 
+def caption_themes(app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Put the title of every theme above its experiments in the side bar: Sphinx leaves captions of inner trees out."""
+    tree = context.get("furo_navigation_tree", "")
+    for theme, name in first_of_themes().items():
+        address = re.escape(context["pathto"](f"gallery/{name}"))
+        first = re.compile(rf'<li class="toctree-l2[^"]*"><a class="[^"]*" href="{address}">')
+        tree = first.sub(lambda found, theme=theme: f'<li class="theme">{escape(theme)}</li>{found[0]}', tree, count=1)
+    context["furo_navigation_tree"] = tree
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("html-page-context", caption_themes, priority=900)  # after the theme has made the tree
     app.add_config_value("festina_reports", "", "env", str)
     app.add_config_value("festina_partial", False, "env", bool)
     app.add_directive("experiment", Part)
