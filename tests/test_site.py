@@ -46,7 +46,8 @@ MEASURE = """<script>addEventListener('load', async () => {
     return frame.scrollWidth > frame.clientWidth + 1;
   });
   parent.postMessage({
-    page: location.href, inner: innerWidth,
+    page: location.href, inner: innerWidth, column: article.clientWidth,
+    outline: document.querySelector('.toc-drawer .toc-tree')?.getBoundingClientRect().toJSON(),
     wide: document.documentElement.scrollWidth - right,
     parts: parts.map((node) => node.outerHTML.slice(0, 90)),
     tables: tables.map((node) => node.textContent.slice(0, 90)),
@@ -254,6 +255,32 @@ def test_nothing_is_cut_off(stem, width, seen):
         assert one["tables"] == []
     assert one["typeset"] == one["formulas"]
     assert one["wrong"] == []
+
+
+@pytest.mark.parametrize("stem", ["essays/why-stages", "theories/two-point"])
+def test_a_figure_and_the_outline_stand_side_by_side(stem, seen):
+    wide, narrow = (seen[0][stem, width] for width in WIDTHS)
+    assert wide["column"] >= 845
+    assert 150 < wide["outline"]["width"] <= wide["inner"] - wide["outline"]["left"]
+    assert narrow["outline"]["left"] >= narrow["inner"]  # opened by a button
+
+
+def test_the_side_bar_groups_experiments_by_theme(site):
+    from festina.experiments.base import THEMES
+
+    for page in ("index", "gallery", "gallery/networks_learn_mode_by_mode"):
+        bar = re.search(r'<div class="sidebar-tree">.*?</aside>', (site / f"{page}.html").read_text(), re.DOTALL)[0]
+        assert re.findall(r'<li class="theme">(.*?)</li>', bar) == [html.escape(title) for title in THEMES.values()]
+        for words in ("Gates solve XoR", "Two digits of MNIST", "A ReLU network has a gated twin"):
+            assert f">{words}</a>" in bar
+
+
+def test_files_to_copy_are_shown_as_in_contributing(site):
+    page = (site / "how-to" / "adding-parts.html").read_text(encoding="utf-8")
+    for kind in ("theory", "task", "net", "init", "rule", "observable", "experiment", "kind-of-gate", "probe-backend"):
+        assert f'id="a{"n" * (kind[0] in "aeiou")}-{kind}"' in page
+    for name in ("TwoLayerModes", "opposites", "Quadratic", "Uniform", "SignDescent", "Except", "snapshots"):
+        assert f">{name}</span>" in page
 
 
 def test_the_console_is_silent(seen):
