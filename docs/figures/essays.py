@@ -374,11 +374,11 @@ def a_network_for_contexts() -> Figure:
     """A gated network with a common pathway and one for each pair of three contexts."""
     pairs = {f"contexts {one + 1}+{other + 1}": [one, other] for one, other in ((0, 1), (0, 2), (1, 2))}
     net = fs.nets.Gated(  # Gated.contexts(subsets=2, contexts=3, items=8), with names for its nodes
-        {"items + contexts": 11, "items": 8, "common": 100, **dict.fromkeys(pairs, 100), "features": None},
-        [("items + contexts", "common"), *(("items", pair) for pair in pairs)]
+        {"items, contexts": 11, "items": 8, "common": 100, **dict.fromkeys(pairs, 100), "features": None},
+        [("items, contexts", "common"), *(("items", pair) for pair in pairs)]
         + [(hidden, "features") for hidden in ("common", *pairs)],
         node_gates={pair: {"context": on} for pair, on in pairs.items()},
-        inputs={"items + contexts": range(11), "items": range(8)},
+        inputs={"items, contexts": range(11), "items": range(8)},
     )
     return net.draw(fs.tasks.contextual(items=8, contexts=3))
 
