@@ -73,12 +73,24 @@ def _refused_in_words(function: Callable[..., Any], args: tuple, kwargs: dict[st
 
 def _kind(value: object) -> Hashable:
     of = type(value)
+    match _family(of):
+        case "list":
+            return (of, *map(_kind, value))
+        case "dict":
+            return (of, *((key, _kind(entry)) for key, entry in value.items()))
+        case "text":
+            return value  # which may have to be one of a few words
+        case "array":
+            return (of, value.shape, value.dtype) if isinstance(value.shape, tuple) else of
+    return of  # a noun was checked when it was made
+
+
+@functools.cache
+def _family(of: type) -> str:
     if issubclass(of, tuple | list):
-        return (of, *map(_kind, value))
+        return "list"
     if issubclass(of, dict):
-        return (of, *((key, _kind(entry)) for key, entry in value.items()))
+        return "dict"
     if of is str:
-        return value  # which may have to be one of a few words
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    # A noun was checked when it was made.
-    return of if dtype is None or not isinstance(shape, tuple) else (of, shape, dtype)
+        return "text"
+    return "array" if hasattr(of, "shape") and hasattr(of, "dtype") and not issubclass(of, type) else "noun"

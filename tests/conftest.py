@@ -38,6 +38,11 @@ random.getrandbits = of_python
 
 # On few cores XLA can wait for itself: a program that runs on one of its own threads needs the others.
 jax.config.update("jax_cpu_enable_async_dispatch", False)
+# Lines of Python in every operation of a program help those who read programs, and cost a tenth of the time to make it.
+jax.config.update("jax_include_full_tracebacks_in_locations", False)
+jax.config.update("jax_traceback_in_locations_limit", 0)
+# By default the collector looks at all young objects a thousand times a second while programs are traced.
+gc.set_threshold(20_000, 20, 20)
 
 from annotation_checks import check_annotations_of  # noqa: E402
 
