@@ -17,10 +17,17 @@ from test_page import CLAIM, report
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
     "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--virtual-time-budget=3000", "--window-size=1000,1600",
-)  # fmt: skip
+    "--disable-component-update",
+    "--disable-sync",
+    "--virtual-time-budget=3000",
+    "--window-size=1000,1600",
+)
 
 
 # Measured inside the page: what overflows it, and the least contrast of texts against what is behind them.
@@ -72,8 +79,10 @@ def browse(tmp_path, page: str, *flags: str) -> str:
     (tmp_path / "index.html").write_text(page, encoding="utf-8")
     done = subprocess.run(
         [BROWSER, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", *flags, (tmp_path / "index.html").as_uri()],
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
