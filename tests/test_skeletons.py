@@ -159,6 +159,9 @@ def test_the_kind_of_gate_to_copy_is_a_gate(monkeypatch):
     again = fs.Setup.from_json(setup.to_json())
     assert again.net == net
     assert dataclasses.astuple(gates.read_gate("not context 1", "here")) == ("context", 1.0)
+    absent = fs.nets.Gated.pathways([{"width": 6}, {"on": "not context 3", "width": 6}])
+    with pytest.raises(fs.BadInput, match="reads whether the label 'context' is 3, which no sample has"):
+        setup.replace(net=absent)
 
 
 def test_the_probe_backend_to_copy_is_a_backend(monkeypatch):
