@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import os
 import re
@@ -111,6 +112,18 @@ def test_it_obeys_every_law_once_it_is_moved_in(law, laws):
     assert wanted
     obeyed = {test.split("::")[1].split("[")[0] for test in laws[0] if law.name in test}
     assert wanted <= obeyed, f"{law.name} does not pass {wanted - obeyed}\n{laws[2]}"
+
+
+@pytest.mark.parametrize("path", skeletons())
+def test_what_is_to_be_copied_has_types(path):
+    tree = ast.parse(skeletons()[path][1])
+    of_classes = [node for kind in tree.body if isinstance(kind, ast.ClassDef) for node in kind.body]
+    for node in [*tree.body, *of_classes]:
+        if isinstance(node, ast.FunctionDef):
+            given = [*node.args.args, *node.args.kwonlyargs]
+            typed = [a.annotation for a in given if a.arg not in ("self", "cls")] + [node.returns]
+            assert "Any" not in [written and ast.unparse(written) for written in typed], node.name
+            assert None not in typed or node.name == "__post_init__", node.name
 
 
 def test_the_theory_to_copy_is_a_theory(monkeypatch):
