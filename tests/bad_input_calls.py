@@ -138,10 +138,25 @@ def probed():
 
 def start(*names):
     values = dict(
-        distance0=0.1, output0=0.01, alignment0=-0.05, input_gap=1.0, target_gap=1.0, tau_h=2.0, tau_y=2.0,
-        distance=0.1, output=0.01, decoder0=0.1, along0=0.01, ts=[0.0, 1.0], mean=1.0, layer=0, depth=3, constant=0.5,
-        mean_gap0=0.1, tau_mean=1.0,
-    )  # fmt: skip
+        distance0=0.1,
+        output0=0.01,
+        alignment0=-0.05,
+        input_gap=1.0,
+        target_gap=1.0,
+        tau_h=2.0,
+        tau_y=2.0,
+        distance=0.1,
+        output=0.01,
+        decoder0=0.1,
+        along0=0.01,
+        ts=[0.0, 1.0],
+        mean=1.0,
+        layer=0,
+        depth=3,
+        constant=0.5,
+        mean_gap0=0.1,
+        tau_mean=1.0,
+    )
     return {name: values[name] for name in names}
 
 

@@ -69,7 +69,16 @@ def pytest_addoption(parser):
 
 # What the tests of a file are about; every other file is about one theory, verb or part of the library.
 KINDS = {
-    "laws": {"test_theories", "test_certificates", "test_tasks", "test_networks", "test_observables", "test_curves"},
+    "laws": {
+        "test_theories",
+        "test_certificates",
+        "test_tasks",
+        "test_networks",
+        "test_observables",
+        "test_curves",
+        "test_descents",
+        "test_gate_kinds",
+    },
     "experiments": {"test_experiments", "test_essays"},
     "processes": {"test_browser", "test_cli", "test_interrupts", "test_reproduce", "test_site", "test_surroundings"},
     "house": {"test_docs", "test_house", "test_page", "test_bad_input"},

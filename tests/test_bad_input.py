@@ -135,10 +135,29 @@ BAD = {
 
 # Values that are good for no argument at all, but for those that keep what they are given.
 NOTHING = {
-    "nan", "-inf", "10**400", "-10**400", "1j", "bytes", "object", "set", "ragged", "deep", "[None]", "[nan]",
-    "[10**400]", "module", "complex array", "object array", "empty cube", "nan array", "masked", "date",
-    "duration", "None in an array",
-}  # fmt: skip
+    "nan",
+    "-inf",
+    "10**400",
+    "-10**400",
+    "1j",
+    "bytes",
+    "object",
+    "set",
+    "ragged",
+    "deep",
+    "[None]",
+    "[nan]",
+    "[10**400]",
+    "module",
+    "complex array",
+    "object array",
+    "empty cube",
+    "nan array",
+    "masked",
+    "date",
+    "duration",
+    "None in an array",
+}
 
 
 def _methods(cls):

@@ -134,17 +134,40 @@ def test_every_theory_is_on_the_pages_about_theories():
         assert f"# {name}\n" in (ROOT / "docs" / "theories" / f"{page}.md").read_text(encoding="utf-8")
 
 
+def axes_of_rows(text: str) -> dict[str, tuple[str, ...]]:
+    """The names in the first column of tables of observables, and the axes in the second."""
+    rows = re.findall(r"^\| `(\w+)` \| ([\w, ]*?) ?\|", text, flags=re.MULTILINE)
+    return {name: tuple(axes.split(", ")) if axes else () for name, axes in rows}
+
+
+def test_every_observable_of_a_probe_is_on_the_page_about_observables():
+    from festina.observables import FROM_ACTIVITY
+    from festina.probe._measure import DEFAULT, reading
+
+    text = (ROOT / "docs" / "observables.md").read_text(encoding="utf-8")
+    section = text.split("\n## Of a probe\n")[1].split("\n## ")[0]
+    rows = axes_of_rows(section)
+    assert set(rows) == set(FROM_ACTIVITY)
+    for name, observable in FROM_ACTIVITY.items():
+        assert rows[name] == (reading(name).axes or observable.axes), name
+        needs = re.search(rf"^\| `{name}` \|[^|]*\|([^|]*)\|", section, flags=re.MULTILINE)[1]
+        assert ("outputs" in needs, "targets" in needs) == (reading(name).needs_outputs, reading(name).needs_targets)
+    told = re.search(r"Without `observe` it records (.*?),\s+as far as", section, flags=re.DOTALL)[1]
+    assert tuple(re.findall(r"`(\w+)`", told)) == DEFAULT
+
+
 def test_every_observable_is_on_the_page_about_observables():
     from festina._setup.joined import FORGETTING
     from festina._verbs.covering import members
     from festina.observables import OBSERVABLES
 
     text = (ROOT / "docs" / "observables.md").read_text(encoding="utf-8")
-    training, theories = text.split("\n## Of theories\n")
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([\w, ]*?) ?\|", training, flags=re.MULTILINE))
+    training, rest = text.split("\n## Of a probe\n")
+    rows = axes_of_rows(training)
     assert set(rows) == {*OBSERVABLES, FORGETTING}
     for name, observable in OBSERVABLES.items():
-        assert tuple(rows[name].split(", ") if rows[name] else ()) == observable.axes, name
+        assert rows[name] == observable.axes, name
+    theories = rest.split("\n## Of theories\n")[1]
     listed = set(re.findall(r"`(\w+)`", theories.split("```")[0]))
     assert {name for member in members().values() for name in member.readouts} <= listed
     assert {name for name, observable in OBSERVABLES.items() if observable.of_map} <= listed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import math
 import re
 import string
 from pathlib import Path
@@ -17,6 +18,7 @@ from festina._figures.style import picture_bytes, styled
 from festina._reporting import references
 from festina._reporting.experiment import Experiment
 from festina._reporting.report_files import FILES
+from festina.experiments import base
 from festina.experiments.base import THEMES
 from figure_checks import problems
 
@@ -116,15 +118,6 @@ PATHS = sorted(Path(experiments.__file__).parent.rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_it_knows_no_other_experiment_and_no_report(path):
-    """The package gives experiments its public names, among which import-linter cannot see those of reports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            words = {*(node.module or "").split("."), *(name.name for name in node.names)}
-            assert not words & {*experiments.__all__, "run", "Report", "Experiment", "_reporting"}, path.name
-
-
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_ctrl_c_ends_a_whole_experiment(path):
     """Half an experiment proves nothing: all training is that of the kit, or asks for an end by name."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -159,6 +152,28 @@ def test_claims_are_checked():
         fs.Claim("x", 1.0, "<= 2", True, source="paper", expected=False)
     assert not fs.Claim.at_most("x", float("nan"), 1.0).holds
     assert fs.Claim.between("x", 1.0, 0.9, 1.1).holds
+
+
+COMPARISONS = {
+    name: function
+    for name, function in inspect.getmembers(base, inspect.isfunction)
+    if inspect.signature(function).return_annotation == "Decision"
+}
+
+
+@pytest.mark.parametrize("compare", COMPARISONS.values(), ids=COMPARISONS)
+def test_every_comparison_decides(compare):
+    first, *others = inspect.signature(compare).parameters
+    assert first == "measured"
+    bounds = [1.0] * len(others)
+    border = compare(1.0, *bounds)
+    assert (border.measured, border.holds) == (1.0, True)
+    assert "1" in border.required
+    assert not compare(math.nan, *bounds).holds
+    assert not all(compare(1.0 + gap, *bounds).holds for gap in (-1e-9, 1e-9, -math.inf, math.inf))
+    for k in range(len(bounds)):
+        with pytest.raises(fs.BadInput, match=others[k]):
+            compare(1.0, *bounds[:k], math.nan, *bounds[k + 1 :])
 
 
 def test_rows_of_the_settings_that_are_not_printed_are_run_by_name(monkeypatch):

@@ -166,7 +166,7 @@ BAD = {
     ),
     "a value that does not occur": (
         lambda: setup_of(Gated.pathways([{"width": 3}, {"name": "odd", "width": 3, "on": {"context": [7]}}])),
-        "gate of node 'odd' is on where the label 'context' is 7, which no sample has",
+        "gate of node 'odd' reads whether the label 'context' is 7, which no sample has",
         "that occur: 0, 1, 2$",
         "take the value out of the rule",
     ),
@@ -321,7 +321,7 @@ BAD = {
     ),
     "a value of an edge's rule": (
         on_task(edge_gates={("h", "y"): {"context": [0, 1.5]}}),
-        "gate of edge h → y is on where .*'context' is 1.5",
+        "gate of edge h → y reads whether .*'context' is 1.5",
         "'context' that occur: 0, 1, 2$",
         "as the task has",
     ),
@@ -345,7 +345,7 @@ BAD = {
     ),
     "a domain that no sample asks for": (
         lambda: setup_of(Gated.routing(5, 5, 2, hidden=3), without_a_domain()),
-        "gate of node 'out 5' is on where the label 'target' is 4",
+        "gate of node 'out 5' reads whether the label 'target' is 4",
         "0, 1, 2, 3$",
         "as many contexts or domains",
     ),

@@ -26,9 +26,11 @@ from festina.gates.comparing import (
 
 TIMES = np.linspace(0, 40, 401)
 TAILS = {
-    "loss": (), "outputs": ("sample", "feature"), "representation": ("sample", "hidden"),
+    "loss": (),
+    "outputs": ("sample", "feature"),
+    "representation": ("sample", "hidden"),
     "similarity": ("sample", "sample_"),
-}  # fmt: skip
+}
 
 
 def task(seed=0):

@@ -176,8 +176,9 @@ def test_gates_that_are_off_are_left_out_and_equal_ones_become_one():
     np.testing.assert_allclose(found.ambiguity, [0, 0, 0.1, 0.1])
     parts = found.pathways(width=[5, 3], sees=range(4))
     assert [(part["name"], part["width"], part["sees"]) for part in parts] == [
-        ("111", 5, [0, 1, 2, 3]), ("011", 3, [0, 1, 2, 3]),
-    ]  # fmt: skip
+        ("111", 5, [0, 1, 2, 3]),
+        ("011", 3, [0, 1, 2, 3]),
+    ]
     assert [part["width"] for part in found.pathways("share")] == [18, 14]  # 32 units at 5 : 4 are 17.8 : 14.2
     net = found.net(width=6, training="sequential")
     assert net.hidden == (6, 6)
@@ -233,76 +234,119 @@ def all_of(*names, **parts):
 ROWS = ("111", "110", "011")
 BAD = {
     "too many clusters": (
-        finding(*ROWS, clusters=4), "clusters = 4, and 3 distinct patterns among 3 rows", "at most 3 clusters",
+        finding(*ROWS, clusters=4),
+        "clusters = 4, and 3 distinct patterns among 3 rows",
+        "at most 3 clusters",
         "lower clusters, or record more times and seeds",
     ),
     "one pattern": (finding("111", clusters=2), "1 distinct pattern among 1 rows", "at most 1", "lower clusters"),
     "no clusters": (finding(*ROWS, clusters=0), "clusters = 0", "a whole number >= 1 for clusters", "as an int"),
     "half clusters": (finding(*ROWS, clusters=1.5), "clusters = 1.5", "a whole number", "as an int"),
     "method": (
-        finding(*ROWS, method="weigthed"), "unknown method 'weigthed'", "one of: weighted, as_printed",
+        finding(*ROWS, method="weigthed"),
+        "unknown method 'weigthed'",
+        "one of: weighted, as_printed",
         "did you mean 'weighted'",
     ),
     "n_init": (finding(*ROWS, clusters=1, n_init=0), "n_init = 0", "a whole number >= 1", "give n_init"),
     "seed": (finding(*ROWS, clusters=1, seed=-1), "seed = -1", "a whole number >= 0", "give seed"),
     "learned": (
-        finding(*ROWS, clusters=1, learned=99), "learned = 99", "a share of the first loss, at most 1", "0.99",
+        finding(*ROWS, clusters=1, learned=99),
+        "learned = 99",
+        "a share of the first loss, at most 1",
+        "0.99",
     ),
     "layer": (finding(*ROWS, clusters=1, layer=2), "layer = 2", "a hidden layer, 1 to 1", "from 1"),
     "before learning": (
         lambda: find(hand_made(units(*ROWS, times=3), loss=[[1.0, 0.999, 0.995]]), 2),
         "gates recorded at too few times: at 3 times, all with a loss above learned = 0.99 of the first",
-        "patterns from after learning has begun", "train longer, record later times",
+        "patterns from after learning has begun",
+        "train longer, record later times",
     ),
     "dead": (
-        finding("000", "000", clusters=1), "no unit of layer 1 that is on for any sample", "units that are on",
+        finding("000", "000", clusters=1),
+        "no unit of layer 1 that is on for any sample",
+        "units that are on",
         'take method="as_printed"',
     ),
     "bias": (
-        lambda: all_of(*ROWS, bias=True).net(), "gates of a net with biases", "gated nets have no biases",
+        lambda: all_of(*ROWS, bias=True).net(),
+        "gates of a net with biases",
+        "gated nets have no biases",
         "bias=False",
     ),
     "all off": (
-        lambda: all_of("000").net(), "1 gate(s), all off for every sample", "a gate that is on", "raise clusters",
+        lambda: all_of("000").net(),
+        "1 gate(s), all off for every sample",
+        "a gate that is on",
+        "raise clusters",
     ),
     "widths": (
-        lambda: all_of(*ROWS, "000").net([8, 8, 8, 8]), "4 widths for 3 pathways", "one per pathway", "3 numbers",
+        lambda: all_of(*ROWS, "000").net([8, 8, 8, 8]),
+        "4 widths for 3 pathways",
+        "one per pathway",
+        "3 numbers",
     ),
     "width": (lambda: all_of(*ROWS).net(0), "width = 0", "a whole number >= 1 for width", "give width"),
     "width in words": (lambda: all_of(*ROWS).net("shares"), "unknown width 'shares'", "share", "'share'"),
-    "too few units": (lambda: _dealt(2, np.full(3, 1 / 3)), "2 units of the layer for 3 pathways", "a unit for each",
-                      "find fewer gates"),
+    "too few units": (
+        lambda: _dealt(2, np.full(3, 1 / 3)),
+        "2 units of the layer for 3 pathways",
+        "a unit for each",
+        "find fewer gates",
+    ),
     "pattern too long": (
-        lambda: implementable(np.ones(13), TASK), "a pattern of 13 values", "each of the 12 samples", "0 or 1 per",
+        lambda: implementable(np.ones(13), TASK),
+        "a pattern of 13 values",
+        "each of the 12 samples",
+        "0 or 1 per",
     ),
     "pattern between": (
-        lambda: implementable(np.full(12, 0.5), TASK), "a pattern with the value 0.5", "0 or 1", "pattern > 0.5",
+        lambda: implementable(np.full(12, 0.5), TASK),
+        "a pattern with the value 0.5",
+        "0 or 1",
+        "pattern > 0.5",
     ),
     "patterns": (
-        lambda: witness(np.ones((2, 12)), TASK), "pattern has shape (2, 12)", "1 dimension", "reshape pattern",
+        lambda: witness(np.ones((2, 12)), TASK),
+        "pattern has shape (2, 12)",
+        "1 dimension",
+        "reshape pattern",
     ),
     "words": (lambda: implementable("110", TASK), "pattern is str", "real numbers", "convert"),
     "no samples": (
-        lambda: implementable([1, 0], TASK.moments_only()), "moments only), without samples", "a task with samples",
+        lambda: implementable([1, 0], TASK.moments_only()),
+        "moments only), without samples",
+        "a task with samples",
         "tasks.from_arrays",
     ),
     "no task": (lambda: implementable_patterns("xor"), "'xor', without samples", "a task", "tasks.from_arrays"),
     "too many patterns": (
-        lambda: implementable_patterns(one_hots(3, 3), most=100), "one unit can make at least", "at most 100",
+        lambda: implementable_patterns(one_hots(3, 3), most=100),
+        "one unit can make at least",
+        "at most 100",
         "take fewer samples",
     ),
     "1100 samples": (
-        lambda: implementable_patterns(drawn((1100, 20)), most=1000), "one unit can make at least", "at most 1000",
+        lambda: implementable_patterns(drawn((1100, 20)), most=1000),
+        "one unit can make at least",
+        "at most 1000",
         "take fewer samples",
     ),
     "bias in words": (
-        lambda: implementable(ON["110"], TASK, bias="no"), "bias = 'no'", "True or False", "the unit has a bias",
+        lambda: implementable(ON["110"], TASK, bias="no"),
+        "bias = 'no'",
+        "True or False",
+        "the unit has a bias",
     ),
     "bias of patterns": (lambda: implementable_patterns(TASK, bias=1), "bias = 1", "True or False", "has a bias"),
     "just too many patterns": (
-        lambda: implementable_patterns(one_hots(3, 3), most=229), "one unit can make", "at most 229", "raise most=",
+        lambda: implementable_patterns(one_hots(3, 3), most=229),
+        "one unit can make",
+        "at most 229",
+        "raise most=",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -157,18 +157,24 @@ def test_kinds_are_in_order():
 
 def test_it_reads_a_net_as_it_is_trained():
     setup = fs.Setup(
-        fs.tasks.contextual(4, 3, "hierarchy"), fs.nets.MLP(24), fs.inits.SmallRandom(1e-3),
-        fs.rules.GradientDescent(0.1), until=60, points=7,
-    )  # fmt: skip
+        fs.tasks.contextual(4, 3, "hierarchy"),
+        fs.nets.MLP(24),
+        fs.inits.SmallRandom(1e-3),
+        fs.rules.GradientDescent(0.1),
+        until=60,
+        points=7,
+    )
     trained = record(setup, seeds=2, observe="representation")
     read = purity(trained).isel(layer=0)
     on = trained["representation"].reshape(2, 7, 3, 4, 24) > 0
     whole, some = on.all(axis=3), on.any(axis=3)
     share = trained["unit_size"] / trained["unit_size"].sum(axis=-1, keepdims=True)
     expected = {
-        "all_on": whole.all(axis=2), "split": (whole != some).any(axis=2), "dead": ~some.any(axis=2),
+        "all_on": whole.all(axis=2),
+        "split": (whole != some).any(axis=2),
+        "dead": ~some.any(axis=2),
         "pure": (whole == some).all(axis=2) & some.any(axis=2),
-    }  # fmt: skip
+    }
     for name, units in expected.items():
         np.testing.assert_allclose(read[name], (share * units).sum(axis=-1), atol=1e-6, err_msg=name)
     assert read.split.max() > 0.3 > read.split.min(), "learning splits contexts"

@@ -154,9 +154,12 @@ def test_the_elbow_is_the_smallest_number_of_gates_that_does_as_well():
 def test_the_elbow_goes_past_gates_that_are_off_everywhere():
     """Gates of single samples: one gate for all of them is on for none."""
     work = fs.Setup(
-        fs.tasks.from_arrays(np.eye(6), np.eye(6)), fs.nets.MLP(24), fs.inits.SmallRandom(0.05),
-        fs.rules.GradientDescent(0.3), times=np.linspace(0, 60, 5),
-    )  # fmt: skip
+        fs.tasks.from_arrays(np.eye(6), np.eye(6)),
+        fs.nets.MLP(24),
+        fs.inits.SmallRandom(0.05),
+        fs.rules.GradientDescent(0.3),
+        times=np.linspace(0, 60, 5),
+    )
     trained = fs.gates.record(work, 1, observe=("outputs", "similarity"))
     first = fs.gates.find(trained, 1)
     if first.gates.any():
@@ -193,20 +196,29 @@ BAD = {
     "no gates": (lambda: fs.gates.replay(fs.simulate(setup(NETS["relu"]))), "without gates", "recorded them"),
     "no trajectory": (lambda: fs.gates.purity(7), "7, without gates", "a trajectory"),
     "one time": (
-        lambda: fs.gates.replay(fs.gates.record(setup(NETS["relu"], [1.0]))), "recorded at 1 time", "at least 2",
+        lambda: fs.gates.replay(fs.gates.record(setup(NETS["relu"], [1.0]))),
+        "recorded at 1 time",
+        "at least 2",
     ),
     "one time, frozen": (
-        lambda: fs.gates.freeze(fs.gates.record(setup(NETS["relu"], [1.0]))), "recorded at 1 time", "at least 2",
+        lambda: fs.gates.freeze(fs.gates.record(setup(NETS["relu"], [1.0]))),
+        "recorded at 1 time",
+        "at least 2",
     ),
     "other data": (
-        lambda: fs.gates.replay(fs.gates.record(setup(NETS["relu"])), OTHER), "other samples", "the task of the rec",
+        lambda: fs.gates.replay(fs.gates.record(setup(NETS["relu"])), OTHER),
+        "other samples",
+        "the task of the rec",
     ),
     "other data, frozen": (
-        lambda: fs.gates.freeze(fs.gates.record(setup(NETS["relu"])), task=OTHER), "other samples", "the task of",
+        lambda: fs.gates.freeze(fs.gates.record(setup(NETS["relu"])), task=OTHER),
+        "other samples",
+        "the task of",
     ),
     "gates of other data": (
         lambda: fs.gates.freeze(learned(seeds=1), fs.gates.find(learned(seeds=1, task=OTHER_ORDER), 2)),
-        "found on other samples", "of the recording",
+        "found on other samples",
+        "of the recording",
     ),
     "a number for gates": (lambda: fs.gates.freeze(learned(seeds=1), 4), "found is int", "what gates.find returns"),
     "arrays for gates": (lambda: fs.gates.freeze(learned(seeds=1), [np.ones(12)]), "list of ndarray", "gates.find"),
@@ -214,21 +226,28 @@ BAD = {
     "an elbow of one number": (lambda: fs.gates.elbow(learned(seeds=1), 4), "clusters = 4", "several numbers"),
     "an elbow of none": (lambda: fs.gates.elbow(learned(seeds=1), []), "clusters = []", "several numbers"),
     "a law that does not fit": (
-        lambda: fs.gates.freeze(learned(seeds=1, start=[1e-2, 1e-2]), clusters=2), "the network's own", "one for each",
+        lambda: fs.gates.freeze(learned(seeds=1, start=[1e-2, 1e-2]), clusters=2),
+        "the network's own",
+        "one for each",
     ),
     "a graph with biases": (
-        lambda: fs.gates.replay(fs.gates.record(setup(NETS["biases"]))).setup(), "with biases", "without",
+        lambda: fs.gates.replay(fs.gates.record(setup(NETS["biases"]))).setup(),
+        "with biases",
+        "without",
     ),
     "no such seed": (
-        lambda: fs.gates.replay(fs.gates.record(setup(NETS["relu"]))).setup(4), "seed = 4", "one of the 1 recorded",
+        lambda: fs.gates.replay(fs.gates.record(setup(NETS["relu"]))).setup(4),
+        "seed = 4",
+        "one of the 1 recorded",
     ),
     "a layer too few": (
         lambda: fs.gates.freeze(learned(fs.nets.MLP((12, 10)), 1), fs.gates.find(learned(fs.nets.MLP((12, 10)), 1), 2)),
-        "hidden layers [1]", "[1, 2]",
+        "hidden layers [1]",
+        "[1, 2]",
     ),
     "no such layer": (lambda: fs.gates.find(learned(seeds=1), 2, layer=2), "layer = 2", "1 to 1"),
     "an elbow of two layers": (lambda: fs.gates.elbow(learned(fs.nets.MLP((12, 10)), 1)), "several hidden", "one"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("call", "seen", "needed"), BAD.values(), ids=BAD)

@@ -87,8 +87,9 @@ def test_the_kernel_moves_from_that_of_the_start_to_that_of_the_modes():
     for scale in theory.approach.values:
         one = theory.example_at(scale)
         predicted, seen = (
-            fs.solve(one, theory)["kernel_distance"], fs.simulate(one, observe="kernel_distance")["kernel_distance"][0]
-        )  # fmt: skip
+            fs.solve(one, theory)["kernel_distance"],
+            fs.simulate(one, observe="kernel_distance")["kernel_distance"][0],
+        )
         assert predicted[0] < 1e-14
         errors.append(abs(predicted[-1] - seen[-1]))
     # At the end; while all is small, the decay of what does not grow is left out.

@@ -101,6 +101,13 @@ def test_a_net_keeps_its_contract(net, double):
     assert net.switch_times == ()
     assert (net.graph is None) == (net.path_names is None) == (net.paths() == ()) == (not net.has_paths)
     lifted, task = net.lifted(TASK)
+    assert net.plan is None
+    assert (lifted.plan is not None) == net.has_paths
+    if lifted.plan is not None:
+        reads, writes = dict(lifted.plan.reads), dict(lifted.plan.writes)
+        assert (reads, writes) == net.columns(TASK.d_in, TASK.d_out)
+        assert sum(len(reads[source]) for source, _ in lifted.plan.blocks) == task.d_in
+        assert lifted.plan.d_out == task.d_out
     if lifted.linear:
         np.testing.assert_allclose(sum(lifted.maps_by_rank(weights)), lifted.map(weights), rtol=1e-14)
         assert lifted.map(weights).shape == (task.d_out, task.d_in)
@@ -571,9 +578,15 @@ def test_a_rule_may_have_another_clock_than_lr_times_steps():
         assert "an end on the clock of the rule" in refused.value.needed
         assert refused.value.do == "give until=, or times="
     assert fs.Setup(*parts, PerEpoch(), times=[1.0, 2.0]).times.tolist() == [1.0, 2.0]
-    with pytest.raises(fs.Diverged) as failure:
-        fs.simulate(fs.Setup(*parts, PerEpoch(1e4), until=50.0, every=1))
-    assert failure.value.step > 0
+    for lr in (12.0, 1e4):
+        told = []
+        for rule in (PerEpoch(lr), fs.rules.GradientDescent(lr)):
+            with pytest.raises(fs.Diverged) as failure:
+                fs.simulate(fs.Setup(*parts, rule, times=rule.time_of_steps(np.arange(0, 2000, 50))))
+            assert failure.value.step > 0
+            told.append(failure.value.stable_rate)
+        assert told[0] < lr
+        assert told[0] == pytest.approx(told[1], rel=1e-3)  # a clock is a convention: steps are what diverges
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if isinstance(rule, Discrete)], ids=repr)

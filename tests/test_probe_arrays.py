@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -16,7 +17,9 @@ import festina as fs
 from festina import probe
 from festina._figures.comparison import clock_of
 from festina.observables import FROM_ACTIVITY
+from festina.probe._backend import Backend
 
+PROBE = Path(probe.__file__).parent
 X = np.sin(np.arange(12.0)).reshape(4, 3)
 Y = np.cos(np.arange(8.0)).reshape(4, 2)
 
@@ -79,6 +82,79 @@ def test_a_jax_loop_gives_what_arrays_give_and_what_a_hand_computation_gives():
     assert again.provenance["input_gap"] == seen.trajectory.provenance["input_gap"]
     assert again.source == "probe.arrays"
     assert seen.trajectory.source == "probe.jax"
+
+
+def by_arrays(weights, recorded):
+    return recorded
+
+
+def by_curves(weights, recorded):
+    """From curves of distances alone."""
+    layers = dict(zip(recorded.coordinates["layer"], np.moveaxis(recorded["distance"], 1, 0), strict=True))
+    names = ("output_distance", "output_alignment", "mean_gap", "loss")
+    gaps = {name: recorded.provenance[name] for name in ("input_gap", "target_gap")}
+    drawn = {name: recorded[name] for name in names}
+    return probe.curves(recorded.times, distance=layers, **drawn, **gaps, pairs=PAIRS)
+
+
+def by_jax(weights, recorded):
+    with probe.jax(activities, inputs=X, targets=Y, pairs=PAIRS, observe=list(FROM_ACTIVITY)) as seen:
+        for params in weights:
+            seen.step(params)
+    return seen.trajectory
+
+
+def by_torch(weights, recorded):
+    torch = pytest.importorskip("torch")
+    sizes, parts = [(3, 5), (5, 4), (4, 2)], []
+    for d_in, d_out in sizes:
+        parts += [torch.nn.Linear(d_in, d_out, bias=False, dtype=torch.float64), torch.nn.Tanh()]
+    model = torch.nn.Sequential(*parts[:-1])
+    given = dict(inputs=torch.tensor(X), targets=torch.tensor(Y), pairs=PAIRS, observe=list(FROM_ACTIVITY))
+    with probe.torch(model, {"one": "1", "two": "3"}, **given) as seen:
+        for k, params in enumerate(weights):
+            with torch.no_grad():
+                for layer, name in zip(parts[::2], ("w", "v", "out"), strict=True):
+                    layer.weight.copy_(torch.tensor(np.asarray(params[name]).T))
+            if k < len(weights) - 1:  # the last state is recorded at the end of the block
+                seen.step()
+    return seen.trajectory
+
+
+PAIRS = [(0, 3), (2, 1)]
+# How each backend looks at one network; a new backend brings its own way.
+BACKENDS = {"probe.arrays": by_arrays, "probe.curves": by_curves, "probe.jax": by_jax, "probe.torch": by_torch}
+
+
+def test_every_backend_is_among_them():
+    modules = [importlib.import_module(f"festina.probe.{path.stem}") for path in PROBE.glob("_*.py")]
+    named = [value for module in modules for value in vars(module).values()]
+    found = {value.name for value in named if isinstance(value, Backend)}
+    found |= {value.backend.name for value in named if isinstance(value, type) and hasattr(value, "backend")}
+    assert found == set(BACKENDS)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_backend_measures_what_arrays_give(backend, double):
+    rng, weights = np.random.default_rng(0), []
+    for _ in range(5):
+        weights.append({name: rng.normal(size=np.shape(w)) for name, w in start().items()})
+    looks = [activities(params, X) for params in weights]
+    hidden = {layer: np.stack([np.asarray(look[1][layer]) for look in looks]) for layer in ("one", "two")}
+    outputs, names = np.stack([np.asarray(look[0]) for look in looks]), list(FROM_ACTIVITY)
+    recorded = probe.arrays(range(5), hidden, outputs, inputs=X, targets=Y, pairs=PAIRS, observe=names)
+    seen = BACKENDS[backend](weights, recorded)
+    assert seen.source == backend
+    assert set(seen) <= set(recorded)
+    assert set(seen) >= {"distance", "output_distance", "output_alignment", "mean_gap", "loss"}
+    if backend != "probe.curves":  # it is given no activity
+        assert set(seen) == set(recorded)
+    np.testing.assert_array_equal(seen.times, recorded.times)
+    for name in seen:
+        assert seen.axes[name] == recorded.axes[name], name
+        np.testing.assert_allclose(seen[name], recorded[name], rtol=1e-10, atol=1e-12, err_msg=name)
+        for axis in seen.axes[name]:
+            assert list(seen.coordinates.get(axis, ())) == list(recorded.coordinates.get(axis, ())), axis
 
 
 def test_layers_and_steps_of_a_jax_loop():

@@ -90,12 +90,16 @@ def test_the_exact_twin_has_the_recorded_outputs(both):
     assert twin.note == ""
 
 
+@pytest.mark.parametrize("both", ["two leaky layers with biases"], indirect=True)
+def test_a_network_with_biases_has_no_frozen_twin(both):
+    for one in both:
+        with pytest.raises(fs.BadInput, match=r"gates of a net with biases"):
+            gates.freeze(one, clusters=2, init=LAW)
+
+
+@pytest.mark.parametrize("both", ["relu"], indirect=True)
 def test_the_frozen_twin_is_that_of_the_simulated_network(both):
     seen, simulated = both
-    if simulated.setup.net.bias:
-        with pytest.raises(fs.BadInput, match=r"gates of a net with biases"):
-            gates.freeze(seen, clusters=2, init=LAW)
-        return
     frozen, wanted = gates.freeze(seen, clusters=2, init=LAW), gates.freeze(simulated, clusters=2)
     for name in ("raw_mean", "raw", "output_gap", "geometry"):
         np.testing.assert_allclose(frozen.errors[name], wanted.errors[name], rtol=1e-6, atol=1e-9)

@@ -155,6 +155,40 @@ def test_it_ends_at_the_stated_representations(lam):
     np.testing.assert_allclose(predicted["map"][0], task.target(), atol=1e-11)
 
 
+@pytest.mark.parametrize(
+    ("shape", "rank", "lam"),
+    [
+        ((5, 4, 3), 3, -2.0),
+        ((6, 4, 2), 2, -0.7),
+        ((3, 4, 5), 3, 2.0),
+        ((2, 4, 6), 2, 0.7),
+        ((5, 4, 5), 2, -2.0),  # as many modes as the task has: both signs are allowed
+        ((5, 4, 5), 2, 2.0),
+    ],
+    ids=str,
+)
+def test_the_larger_layer_keeps_lambda_where_no_mode_is(shape, rank, lam):
+    (d_in, hidden, d_out), rng = shape, np.random.default_rng(0)
+    target = rng.normal(size=(d_out, rank)) @ rng.normal(size=(rank, d_in))
+    setup = balanced_setup(shape, lam, 0.1, task=fs.tasks.from_moments(target, np.eye(d_in)), times=[1e4])
+    predicted = fs.solve(setup, "BalancedRiccati")
+    left, values, right = np.linalg.svd(target)
+    left, values, right = left[:, :rank], values[:rank], right[:rank].T
+    root = np.sqrt(lam**2 + 4 * values**2)
+    of_modes = {
+        "input_representation": (right * (root - lam) / 2 @ right.T, right),
+        "output_representation": (left * (root + lam) / 2 @ left.T, left),
+    }
+    larger, smaller = sorted(of_modes, reverse=lam > 0)
+    np.testing.assert_allclose(predicted[smaller][0], of_modes[smaller][0], atol=1e-10)
+    rest, used = predicted[larger][0] - of_modes[larger][0], of_modes[larger][1]
+    # |λ| times a projection onto as many directions as there are units beyond the modes, and orthogonal to these.
+    wanted = [0.0] * (len(rest) - (hidden - rank)) + [abs(lam)] * (hidden - rank)
+    np.testing.assert_allclose(np.linalg.eigvalsh(rest), wanted, atol=1e-10)
+    np.testing.assert_allclose(rest @ used, 0, atol=1e-10)
+    np.testing.assert_allclose(predicted["map"][0], target, atol=1e-10)
+
+
 def test_the_wrong_sign_of_the_determinant_ends_at_a_saddle_for_ever():
     task = fs.tasks.from_moments(np.diag([3.0, 2.0, 1.0]), np.eye(3), np.diag([9.0, 4.0, 1.0]))
     for seed in range(6):

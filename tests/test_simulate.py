@@ -170,6 +170,16 @@ def test_a_rate_that_is_far_too_large_is_answered_with_one_that_is_not():
     np.testing.assert_allclose(stop.value.stable_rate, 2 / (2 / 3), rtol=0.01)  # curvature 2 s at the solution
 
 
+def test_a_rate_that_only_the_start_is_too_steep_for_is_not_recommended():
+    # At the solution 2 / (2 s) = 1.5 would do; the start is 30 times as steep, and lr = 1 diverges there.
+    setup = fs.Setup(TASK, fs.nets.DeepLinear(5), fs.inits.Aligned(25.0), fs.rules.GradientDescent(1.0), until=100.0)
+    with pytest.raises(fs.Diverged) as stop:
+        fs.simulate(setup)
+    rate = stop.value.stable_rate
+    assert rate < 0.25
+    fs.simulate(setup.replace(rule=fs.rules.GradientDescent(rate)))
+
+
 def test_divergence_of_a_deep_net_is_estimated_at_its_solution():
     # Aligned, two layers: the curvature at the solution is 2 a λ = 2 s at most.
     setup = fs.Setup(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import os
 import re
@@ -113,6 +114,18 @@ def test_it_obeys_every_law_once_it_is_moved_in(law, laws):
     assert wanted <= obeyed, f"{law.name} does not pass {wanted - obeyed}\n{laws[2]}"
 
 
+@pytest.mark.parametrize("path", skeletons())
+def test_what_is_to_be_copied_has_types(path):
+    tree = ast.parse(skeletons()[path][1])
+    of_classes = [node for kind in tree.body if isinstance(kind, ast.ClassDef) for node in kind.body]
+    for node in [*tree.body, *of_classes]:
+        if isinstance(node, ast.FunctionDef):
+            given = [*node.args.args, *node.args.kwonlyargs]
+            typed = [a.annotation for a in given if a.arg not in ("self", "cls")] + [node.returns]
+            assert "Any" not in [written and ast.unparse(written) for written in typed], node.name
+            assert None not in typed or node.name == "__post_init__", node.name
+
+
 def test_the_theory_to_copy_is_a_theory(monkeypatch):
     theory = grown("theories", monkeypatch).TwoLayerModes()
     setup = theory.example()
@@ -159,6 +172,9 @@ def test_the_kind_of_gate_to_copy_is_a_gate(monkeypatch):
     again = fs.Setup.from_json(setup.to_json())
     assert again.net == net
     assert dataclasses.astuple(gates.read_gate("not context 1", "here")) == ("context", 1.0)
+    absent = fs.nets.Gated.pathways([{"width": 6}, {"on": "not context 3", "width": 6}])
+    with pytest.raises(fs.BadInput, match="reads whether the label 'context' is 3, which no sample has"):
+        setup.replace(net=absent)
 
 
 def test_the_probe_backend_to_copy_is_a_backend(monkeypatch):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -117,3 +118,21 @@ def test_a_script_can_keep_its_compiled_programs(tmp_path):
         found.append(hits)
     assert found[0] < asked[0]
     assert found[1] == asked[1] == asked[0]  # a program that calls Python would not be kept
+
+
+def test_a_folder_for_programs_that_cannot_be_made_is_a_warning(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    before, wanted = jax.config.jax_compilation_cache_dir, tmp_path / "file" / "below"
+    words = r"cannot be made: Not a directory\n  needed: a folder that .*\n  to do:  give .* another folder"
+    with pytest.warns(UserWarning, match=words):
+        assert fs.keep_compiled_programs(wanted) == wanted
+    assert jax.config.jax_compilation_cache_dir == before
+
+
+def test_asking_twice_for_kept_programs_adds_no_second_filter(tmp_path, monkeypatch):
+    monkeypatch.setattr(jax.config, "update", lambda name, value: None)
+    with warnings.catch_warnings():
+        fs.keep_compiled_programs(tmp_path)
+        once = list(warnings.filters)
+        fs.keep_compiled_programs(tmp_path)
+        assert warnings.filters == once

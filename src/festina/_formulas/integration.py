@@ -35,9 +35,7 @@ class _FirstStep(diffrax.PIDController):
 
     first: Scalar = 0.0
 
-    def init(
-        self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any
-    ) -> tuple[Any, Any]:
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
         return super().init(terms, t0, t1, y0, self.first, args, func, error_order)
 
 

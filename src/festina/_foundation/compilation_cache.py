@@ -12,6 +12,7 @@ import warnings
 from pathlib import Path
 
 from . import checks
+from .errors import FestinaError
 
 CHOSEN = "JAX_COMPILATION_CACHE_DIR"  # JAX's own variable
 
@@ -40,14 +41,20 @@ def keep_compiled_programs(folder: str | Path | None = None) -> Path:
 
     Call it at the top of a script or notebook, and its second run begins to compute at once. None takes the folder of
     the command line, which `festina doctor` shows. The setting belongs to the whole process: programs of your own are
-    kept, too.
+    kept, too. A folder that cannot be made is a warning, and nothing is kept.
     """
     import jax
 
     folder = cache_folder() if folder is None else checks.path(folder, "folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:  # a home that cannot be written: programs are compiled anew each time
+    except OSError as error:  # such as a home that cannot be written
+        warning = FestinaError(
+            f"the folder {folder} for compiled programs cannot be made: {error.strerror or error}",
+            "a folder that can be written; without one every process compiles its programs anew",
+            f"give keep_compiled_programs another folder, or set {CHOSEN}",
+        )
+        warnings.warn(str(warning), stacklevel=2)
         return folder
     jax.config.update("jax_compilation_cache_dir", str(folder))
     # A program that another process is still writing cannot be read yet; it is compiled here, too.

@@ -24,27 +24,30 @@ from .sequence import Before
 TRIAL_STEPS = 50_000  # of a slower run, after a divergence
 
 
-def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Weights, horizon: float) -> float | None:
+def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Weights, steps: int) -> float | None:
     """An estimate of the largest stable learning rate: 2 over the largest curvature at the end of a slower run.
 
-    The rate is quartered until a run stays finite for twice the time to the divergence, or for TRIAL_STEPS; the result
-    is None if none of twelve such runs does. Where no curvature can be measured, it is the rate of the slower run.
-    `weights` have a seed axis.
+    `steps` are those to the divergence. The rate is quartered until a run stays finite for twice their way, or for
+    TRIAL_STEPS; the result is None if none of twelve such runs does. Where no curvature can be measured, or where it
+    allows the rate that diverged, it is the rate of the slower run. `weights` have a seed axis.
     """
-    view = view.with_seed({})
+    view, diverging = view.with_seed({}), float(setup.rule.lr)
     begin = float(_curvature(view, jax.tree.map(lambda leaf: leaf[0], weights)))
-    rate = min(float(setup.rule.lr) / 4, 1 / begin if begin > 0 and setup.rule.follows_gradient else np.inf)
+    rate = min(diverging / 4, 1 / begin if begin > 0 and setup.rule.follows_gradient else np.inf)
     for _ in range(12):
-        end_time = min(2 * max(horizon, rate), TRIAL_STEPS * rate)
-        slower = setup.replace(rule=dataclasses.replace(setup.rule, lr=rate), times=[end_time])
+        # In steps: a rule may have any clock, but the way that it goes is lr × steps.
+        trial = round(min(2 * max(steps * diverging / rate, 1), TRIAL_STEPS))
+        rule = dataclasses.replace(setup.rule, lr=rate)
+        slower = setup.replace(rule=rule, times=[rule.time_of_steps(trial)])
         run = Run(slower, (seed,), (), view, weights)
         while run.is_going:
             run.block()
         if run.failure is None:
             end = jax.tree.map(lambda leaf: leaf[0], run.weights)
             curvature = float(_curvature(view, end)) if setup.rule.follows_gradient else 0.0
-            # Without curvature (Adam, or a network whose units have died) the slower rate is all we know.
-            return 2 / curvature if curvature > 0 else rate
+            # Without curvature (Adam, or a network whose units have died) the slower rate is all we know, and also
+            # where the start, and not the end, is too steep for the rate that diverged.
+            return 2 / curvature if curvature * diverging > 2 else rate
         rate /= 4
     return None
 
@@ -74,11 +77,11 @@ def diverged(setup: Setup, seeds: tuple[int, ...], failure: Failure, finished: T
     when = f"step {failure.step}" if failure.step is not None else f"time {failure.time:g}"
     seen = f"training diverged at {when} (seed {seed}), loss {failure.loss:.4g}"
     rate = None
-    if isinstance(setup.rule, Discrete):
+    if isinstance(setup.rule, Discrete) and failure.step is not None:
         with jax.enable_x64(setup.precision == "float64"):
             view, weights = prepared(setup, seeds, (), before)
             weights = jax.tree.map(lambda leaf: leaf[failure.seed : failure.seed + 1], weights)
-            rate = largest_stable_rate(setup, seed, view, weights, failure.time)
+            rate = largest_stable_rate(setup, seed, view, weights, failure.step)
     if rate is None:
         do = "lower the learning rate, the tolerances or the initial weights"
         if not isinstance(setup.rule, Discrete) and setup.net.off_slope is not None:

@@ -23,7 +23,7 @@ A claim is written in two parts, the statement and the comparison that decides i
 Every claim can be understood alone and names its quantity. One or two are marked `headline`: those that state the
 finding; the others are controls. `panel` is the letter of the panel in which it is seen.
 
-A new comparison is a function that returns a `Decision`.
+A new comparison is a function that returns a `Decision`, for `measured` and its bounds: NaN fails, the border holds.
 
 Run tools/listings.py; CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """

@@ -83,7 +83,7 @@ def refuse_absent_values(gates: Iterable[tuple[str, Gate]], tasks: Sequence[Task
             if absent:
                 values = ", ".join(f"{value:g}" for value in occurring[:12]) + (", …" if len(occurring) > 12 else "")
                 raise BadInput(
-                    f"the gate of {where} is on where the label {label!r} is {absent[0]:g}, which no sample has",
+                    f"the gate of {where} reads whether the label {label!r} is {absent[0]:g}, which no sample has",
                     f"values of {label!r} that occur: {values}",
                     "take the value out of the rule, or build the net for as many contexts or domains as the task has",
                 )

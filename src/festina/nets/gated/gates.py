@@ -12,6 +12,7 @@ A user writes a gate as plain Python, which is also how a net keeps it and how i
 `read_gate` turns what is written into an object of one of these classes, and `Gate.plain` is the way back. A new kind
 of gate is one class: it derives from `Gate`, says in `reads` which plain form is its own, and is listed in `KINDS`. The
 order of `KINDS` counts: the first kind that reads what is written takes it, so a narrow kind stands before a broad one.
+A kind that reads labels names in `labels` all values that it mentions: those that no sample has are refused.
 
 CONTRIBUTING.md ("Where to add what") lists the docs and tests that know new members.
 """
@@ -64,7 +65,10 @@ class Gate(abc.ABC):
 
     @property
     def labels(self) -> Mapping[str, tuple[float, ...]]:
-        """The values of labels at which the gate is on, for gates that read labels."""
+        """The values of labels that the gate mentions, whether it is on or off there; for gates that read labels.
+
+        A setup is refused if no sample has one of them.
+        """
         return {}
 
     @property
