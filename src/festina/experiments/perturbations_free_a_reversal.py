@@ -154,7 +154,10 @@ def claims(result: Result) -> list[Claim]:
             headline=True,
             panel="b",
         ),
-        ours("Time after which a finite rate frees the first mode, float32 / float64: gap from 1", at_most(same, 0.02)),
+        ours(
+            "Escape time of the first mode under gradient descent, float32 over float64: distance from 1",
+            at_most(same, 0.02),
+        ),
         ours(
             "Balance λ ≠ 0: order in the learning rate of the gap between gradient descent and theory",
             between(data.lam_order, 0.9, 1.1),
