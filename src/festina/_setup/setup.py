@@ -136,7 +136,7 @@ class Setup:
 
     @property
     def for_init(self) -> Task:
-        """What the init may look at: the moments of the (first) task, and its samples if the init `sees_samples`."""
+        """What the init may use of the (first) task: its moments, and its samples if the init `sees_samples`."""
         first = self.task.tasks[0] if isinstance(self.task, TaskSequence) else self.task
         return first if self.init.sees_samples else first.moments_only()
 

@@ -27,7 +27,7 @@ class Stage:
 
     @property
     def hands_on(self) -> bool:
-        """Whether another stage goes on from its last time, which is then not one of the grid."""
+        """Whether a later stage starts from this one's final weights; its last time is then not a grid time."""
         return not self.on_grid.all()
 
 
@@ -74,6 +74,6 @@ def tasks_of(setup: Setup) -> tuple[Task, ...]:
 
 
 def label(setup: Setup, stage: Stage) -> str:
-    """What a stage is called in notes and in names of assumptions."""
+    """The name of a stage in notes and in names of assumptions."""
     since = f"from time {stage.begins:g}" if setup.net.switch_times else ""
     return " ".join(filter(None, (f"task {stage.number + 1}" if is_sequence(setup) else "", since)))

@@ -39,7 +39,7 @@ class Clustering:
         return int(self.layer.layer[0])
 
     def at_centres(self, clusters: int) -> Found:
-        """The gates at the centres of so many clusters."""
+        """The gates at the centres of `clusters` clusters."""
         count = len(self.patterns.counts)
         clusters = whole(clusters, "clusters")
         if clusters > count:
@@ -141,7 +141,7 @@ class Found(Sequence):
 
     @property
     def ambiguity(self) -> np.ndarray:
-        """(gate,): the mean distance of the centroid to the nearer of 0 and 1; 0 is a pure cluster, ½ tells nothing."""
+        """(gate,): the mean distance of the centroid to the nearer of 0 and 1: 0 if the cluster is pure, at most ½."""
         return np.mean(np.abs(self.centroids - self.gates), axis=1)
 
     @property

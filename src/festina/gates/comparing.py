@@ -200,7 +200,7 @@ def scaling(h: ArrayLike, dimensions: int = 2, *, similarity: bool = False) -> n
     """Classical multidimensional scaling: points (…, sample, dimension) whose distances are nearly those of activity.
 
     They are the leading principal components of activity (…, sample, unit) or, with `similarity`, of products hhᵀ. It
-    is one eigenvalue problem, exact where so many dimensions suffice; unlike scaling by descent on a stress it has no
+    is one eigenvalue problem, exact where `dimensions` suffice; unlike scaling by descent on a stress it has no
     start, and needs no seed. Signs are fixed: the largest entry of each dimension is positive. To compare two layouts
     lay one onto the other with `aligned`.
     """

@@ -43,7 +43,7 @@ def record(
 
 @dataclasses.dataclass(frozen=True)
 class Recording:
-    """What a trajectory tells of the gates of a network."""
+    """What a trajectory says about the gates of a network."""
 
     setup: Setup
     times: np.ndarray
@@ -128,7 +128,7 @@ def _network(trained: Trajectory) -> Setup:
 
 
 def recording(trained: object, *, least: int = 1, task: Task | None = None) -> Recording:
-    """Read a trajectory; it must have gates at `least` so many times, recorded on `task` if one is given."""
+    """Read a trajectory; it must have gates at `least` times or more, recorded on `task` if one is given."""
     trained = as_trained(trained)
     if not isinstance(trained, Trajectory) or "gates" not in trained:
         what = f"a trajectory with {', '.join(trained)}" if isinstance(trained, Trajectory) else shown(trained)

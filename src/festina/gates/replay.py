@@ -45,8 +45,8 @@ class Replay:
     `errors` (seed, time) are the largest differences between outputs of the twin and recorded ones, in units of the
     largest output; where outputs were not recorded, those of the network as it was trained again beside its twin.
     `loss_errors` (seed, time) are differences from the recorded loss, in units of the first. `error` is the largest of
-    all. `flipped` (seed, time) is the share of recorded gates that came out otherwise in the second training: 0 where
-    it repeats the first bit for bit, and a few gates at their threshold where it does so to rounding.
+    all. `flipped` (seed, time) is the share of recorded gates that differ in the second training: 0 where it repeats
+    the first bit for bit; where it does so to rounding, a few gates at their threshold differ.
     """
 
     trajectory: Trajectory  # of the twin

@@ -28,7 +28,7 @@ def _path_norms(view: View, weights: Weights) -> Float[AnyArray, " path"]:
 
 
 def _path_modes(view: View, weights: Weights) -> Float[AnyArray, "path mode"]:
-    """u_kᵀ W_p v_k of every mode of every path's own moments; 0 behind its last mode."""
+    """u_kᵀ W_p v_k of every mode of every path's own moments; 0 after its last mode."""
     bases = zip(*view[_BASES], view.net.paths(), strict=True)
     return jnp.stack([jnp.einsum("om,oi,im->m", u, product(weights, path.edges), v) for u, v, path in bases])
 

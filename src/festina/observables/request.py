@@ -14,7 +14,7 @@ from .compared_points import Points, checked_points
 
 
 def names_to_record(observe: object, setup: Setup) -> tuple[str, ...]:
-    """The observables asked for, and those beside them that the setup has; others are refused with the reason."""
+    """The observables asked for, plus their companions (`recorded_with`) that the setup has; others are refused."""
     if observe is None:
         return ("loss", "modes") if setup.net.linear else ("loss",)
     names = known_names(observe, OBSERVABLES, "observable")
@@ -37,7 +37,7 @@ def points_to_compare(setup: Setup, names: Iterable[str], pairs: object) -> Poin
 
 
 def view_in_training(occasion: Occasion, names: Iterable[str]) -> View:
-    """What the named observables look at while all seeds are trained; parts that differ by seed have a seed axis."""
+    """The view of the named observables while all seeds are trained; parts that differ by seed have a seed axis."""
     per_seed = {part.name: part.make(occasion) for part in _needed(names) if part.differs_by_seed}
     return _shared_view(occasion, names).with_seed(per_seed)
 

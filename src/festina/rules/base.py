@@ -66,7 +66,7 @@ class Discrete(Rule):
         return (jnp if is_traced(times, self.lr) else np).round(times / self.lr)
 
     def time_of_steps(self, steps: Times) -> Times:
-        """The time that so many steps take."""
+        """The time that `steps` steps take."""
         return steps * self.lr
 
     @property

@@ -2,8 +2,8 @@
 
 The theory of `context_race` covers networks of two-layer pathways: a common one, which sees all inputs in all contexts,
 and one for every subset of m of the C contexts, which sees the items alone, on a task that has the same tree of
-features in every context. `read_pathways` recognises such a network by its gates, and says in words what it is instead;
-`unlike_trees` measures how far the task is from equal trees.
+features in every context. `read_pathways` recognises such a network by its gates, and says of others in words why they
+are none; `unlike_trees` measures how far the task is from equal trees.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ContextPathways:
 
 @once_per_task
 def read_pathways(net: Gated, task: Task) -> ContextPathways | str:
-    """The pathways of a gated network on a task, or words for what it is instead."""
+    """The pathways of a gated network on a task, or in words why it is no such network."""
     if net.switch_times or task.x is None:
         return "gates that change in time" if net.switch_times else "a task without samples"
     if net.graph.depth != 2 or net.graph.path_count > MOST_PATHS:

@@ -1,4 +1,4 @@
-"""The fastest rates of gradient flow on a setup, which decide what steps of a rule follow it."""
+"""The fastest rates of gradient flow on a setup, which decide how small steps must be to follow it."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumptio
 
 
 def steps_error(theory: Theory, setup: Setup, seed: int, carried: Vector | None = None) -> float:
-    """What steps of the rule's length add; `carried` is what they have added in earlier tasks."""
+    """The error that steps of the rule's length add; `carried` is what they have added in earlier tasks."""
     if theory.can_be_followed:
         return steps(theory, setup, seed, carried=carried).error
     return _against_flow.difference(theory, setup, seed, float(setup.rule.lr))

@@ -103,7 +103,7 @@ class PairConstants:
 def _direction(
     vector: Float[AnyArray, " axis"], otherwise: Number | Float[AnyArray, " axis"]
 ) -> Float[AnyArray, " axis"]:
-    """The unit vector along a vector, or what to take where that is 0."""
+    """The unit vector along a vector, or `otherwise` where that is 0."""
     size = jnp.linalg.norm(jnp.where(jnp.any(vector != 0), vector, 1.0))
     return jnp.where(jnp.any(vector != 0), vector / size, otherwise)
 

@@ -262,7 +262,7 @@ def _ordered(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[tu
 
 
 def _all_reached(graph: Graph) -> None:
-    """Refuse nodes that no input reaches, and that reach no output."""
+    """Refuse nodes that no input reaches, or that reach no output."""
     fed, heard = set(graph.inputs), set(graph.outputs)
     for name in graph.order:
         if any(graph.edges[k][0] in fed for k in graph.into(name)):

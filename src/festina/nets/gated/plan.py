@@ -51,7 +51,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
-    """A plan with the numbers of the task that it stands for."""
+    """A plan with the gate values of one task."""
 
     plan: Plan
     openings: tuple[PerSample, ...]  # the products of gates that open its ways, by number

@@ -52,7 +52,7 @@ def path_strengths(edges: Int[AnyArray, "path place"], b: Float[AnyArray, "... e
 def _factors(
     xp: ModuleType, edges: Int[AnyArray, "path place"], b: Float[AnyArray, "... edge mode"]
 ) -> Float[AnyArray, "... path place mode"]:
-    """The strengths of the edges of every path; 1 behind the last."""
+    """The strengths of the edges of every path; 1 after its last edge."""
     padded = xp.concatenate([b, xp.ones_like(b[..., :1, :])], axis=-2)
     return padded[..., edges, :]
 
@@ -70,7 +70,7 @@ def slope(law: RaceLaw, b: Strengths, xp: ModuleType = jnp) -> Strengths:
 def integrated(
     law: RaceLaw, start: Float[np.ndarray, "edge mode"], times: Float[np.ndarray, " time"]
 ) -> Float[np.ndarray, "time path mode"]:
-    """B of every path at `times`, by SciPy: nothing has to be compiled for a look at it."""
+    """B of every path at `times`, by SciPy, which needs no compilation."""
 
     def field(_: float, flat: Float[np.ndarray, " entry"]) -> Float[np.ndarray, " entry"]:
         return np.asarray(slope(law, flat.reshape(start.shape), np)).ravel()

@@ -115,7 +115,7 @@ def _along(
 
 
 def _strongest(xp: ModuleType, candidates: Sequence[Basis]) -> Basis:
-    """Of several (size, mode), the longest column of each mode, at unit length; 0 where all are rounding."""
+    """For each mode the longest of several vectors, (size, mode) each, at unit length; 0 where all are rounding."""
     stacked = xp.stack(candidates)
     squares = xp.sum(stacked**2, axis=1)
     best = xp.argmax(squares, axis=0)
