@@ -101,6 +101,13 @@ def test_a_net_keeps_its_contract(net, double):
     assert net.switch_times == ()
     assert (net.graph is None) == (net.path_names is None) == (net.paths() == ()) == (not net.has_paths)
     lifted, task = net.lifted(TASK)
+    assert net.plan is None
+    assert (lifted.plan is not None) == net.has_paths
+    if lifted.plan is not None:
+        reads, writes = dict(lifted.plan.reads), dict(lifted.plan.writes)
+        assert (reads, writes) == net.columns(TASK.d_in, TASK.d_out)
+        assert sum(len(reads[source]) for source, _ in lifted.plan.blocks) == task.d_in
+        assert lifted.plan.d_out == task.d_out
     if lifted.linear:
         np.testing.assert_allclose(sum(lifted.maps_by_rank(weights)), lifted.map(weights), rtol=1e-14)
         assert lifted.map(weights).shape == (task.d_out, task.d_in)

@@ -13,7 +13,7 @@ and nothing else: it never looks at the type of a net, and never asks whether a 
 - A net that uses more of a task than x and y: `lifted`, and `refuse_unfit`, which refuses tasks that it cannot be
   trained on.
 - A net of gated paths: `has_paths`, `graph`, `columns`, `ranks`, `paths`, `path_names`, `moments`, `closed_edges`,
-  `draw`.
+  `draw`; and `plan` of the net to which `lifted` leads.
 - A net with ranks, each of which descends the error that lower ranks leave: `training`, `maps_by_rank`.
 - How it is best trained: `stacks`, for how its weights are stored; `steps_by_layer`, `layer` and `thinned` if it may be
   trained layer by layer.
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from .gated.graph import Graph, Path
     from .gated.paths import PathMoments
+    from .gated.plan import Plan
 
 Shapes: TypeAlias = Any  # a pytree whose leaves are tuples of sizes; matrices are (out, in)
 Rows: TypeAlias = Float[AnyArray, "sample d_in"]  # inputs
@@ -99,8 +100,13 @@ class Net(abc.ABC):
             """The rank of every edge of a net with paths; None if all paths descend one loss."""
             return None
 
+        @property
+        def plan(self) -> Plan | None:
+            """How the map of a lifted net is put together from the layers of gated paths; None for every other net."""
+            return None
+
     else:
-        hidden, activation, bias, skip, ranks = (), None, False, False, None
+        hidden, activation, bias, skip, ranks, plan = (), None, False, False, None, None
 
     @classmethod
     def example(cls) -> Self:
@@ -201,7 +207,10 @@ class Net(abc.ABC):
         """Refuse tasks that a net of the right size cannot be trained on."""
 
     def lifted(self, task: Task) -> tuple[Net, Task]:
-        """The net and the task that are trained; a net that uses more of a task than x puts it into the inputs here."""
+        """The net and the task as they are trained; a net that looks at more than x says so here.
+
+        A net with paths becomes a linear net of gated inputs, which has a `plan`.
+        """
         return self, task
 
     @property
