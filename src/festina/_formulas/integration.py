@@ -33,10 +33,10 @@ class _FirstStep(diffrax.PIDController):
     JAX keeps no program on disk that calls Python, so that every process would compile its integrations anew.
     """
 
-    first: Float[AnyArray, ""] = 0.0
+    first: Scalar = 0.0
 
-    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, *rest: Any) -> Any:
-        return super().init(terms, t0, t1, y0, self.first, *rest)
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any) -> Any:
+        return super().init(terms, t0, t1, y0, self.first, args, func, error_order)
 
 
 def integrate(
