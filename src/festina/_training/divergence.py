@@ -16,7 +16,7 @@ from .._setup.loss import gradient
 from .._setup.setup import Setup
 from .._setup.trajectory import Trajectory
 from ..observables.base import View
-from ..rules.base import Discrete
+from ..rules.base import Discrete, rate_of
 from .loop import Failure, Run
 from .preparation import prepared
 from .sequence import Before
@@ -33,7 +33,7 @@ def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Weights, h
     """
     view = view.with_seed({})
     begin = float(_curvature(view, jax.tree.map(lambda leaf: leaf[0], weights)))
-    rate = min(float(setup.rule.lr) / 4, 1 / begin if begin > 0 and setup.rule.follows_gradient else np.inf)
+    rate = min(float(rate_of(setup.rule)) / 4, 1 / begin if begin > 0 and setup.rule.follows_gradient else np.inf)
     for _ in range(12):
         end_time = min(2 * max(horizon, rate), TRIAL_STEPS * rate)
         slower = setup.replace(rule=dataclasses.replace(setup.rule, lr=rate), times=[end_time])
@@ -86,7 +86,7 @@ def diverged(setup: Setup, seeds: tuple[int, ...], failure: Failure, finished: T
             do = "raise rtol and atol of the flow, or use rules.GradientDescent(lr): a net whose units switch has kinks"
         error = Diverged(seen, "a run that stays finite", do)
     else:
-        needed = f"lr below about {rate:.3g} (estimated from slower runs), not {setup.rule.lr:g}"
+        needed = f"lr below about {rate:.3g} (estimated from slower runs), not {rate_of(setup.rule):g}"
         error = Diverged(seen, needed, f"try lr = {0.5 * rate:.2g}")
     error.step, error.loss, error.seed, error.stable_rate = failure.step or 0, failure.loss, seed, rate
     error.trajectory = finished

@@ -334,7 +334,7 @@ def _check_twin(name: str, twin: Trajectory, reference: Trajectory) -> None:
             f"simulate(setup, seeds={seeds[1]})",
         )
     tasks = [one.setup.task for one in (twin, reference)]
-    if tasks[0] != tasks[1] and not (all(isinstance(task, Task) for task in tasks) and same_samples(*tasks)):
+    if tasks[0] != tasks[1] and not (isinstance(tasks[1], Task) and same_samples(tasks[0], tasks[1])):
         raise BadInput(
             f"{name!r} has learned {tasks[0]!r}, the reference {tasks[1]!r}, with other samples",
             "twins of one task",

@@ -56,6 +56,7 @@ class Frozen:
 
     @property
     def net(self) -> Gated:
+        assert isinstance(self.setup.net, Gated)  # `frozen_twin` made it
         return self.setup.net
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from .loss import norm
 
 
 def _bases(occasion: Occasion) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...]]:
-    bases = bases_of_paths(occasion.setup.net, occasion.setup.task)
+    bases = bases_of_paths(occasion.setup.net, occasion.setup.single_task)
     return bases.left, bases.right
 
 

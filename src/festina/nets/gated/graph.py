@@ -12,6 +12,7 @@ import numpy as np
 from ..._foundation import checks
 from ..._foundation.checks import is_traced, whole
 from ..._foundation.errors import BadInput, UnknownName, shown
+from ..base import Net
 
 Sizes: TypeAlias = tuple[tuple[str, int | None], ...]  # (node, units) in the order of the listing
 MOST_PATHS = 10_000  # more cannot be listed usefully; training and its theory never list them
@@ -151,6 +152,12 @@ class Graph:
         """Source and target; with its number, if it is one of several parallel edges."""
         source, target = self.edges[number]
         return f"{source} → {target}" + (f" (edge {number})" if self.edges.count(self.edges[number]) > 1 else "")
+
+
+def graph_of(net: Net) -> Graph:
+    """The graph of a net with paths, which has one."""
+    assert net.graph is not None
+    return net.graph
 
 
 def checked_graph(

@@ -46,7 +46,7 @@ CHUNK = 4096  # samples whose gated inputs are held at once
 class Lifted(Net):
     """A gated network on one task; `map` acts on gated inputs, `apply` on rows of x followed by columns of gates."""
 
-    plan: Plan = static()
+    plan: Plan = static()  # pyright: ignore[reportIncompatibleMethodOverride]
     d_in: int = static()  # columns of x before the gates
     linear: ClassVar[bool] = True
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,10 +33,10 @@ Strengths: TypeAlias = Float[AnyArray, "edge mode"]
 class RaceLaw:
     """What the law of a race needs: S(p), the couplings, and which edges each path has."""
 
-    strengths: Any  # (path, mode)
-    couplings: Any  # (path, mode, other, mode)
-    edges: Any  # (path, place)
-    passes: Any  # (edge, path, place): 1 where a path has an edge
+    strengths: Float[AnyArray, "path mode"]
+    couplings: Float[AnyArray, "path mode other mode"]
+    edges: Int[AnyArray, "path place"]
+    passes: Float[AnyArray, "edge path place"]  # 1 where a path has an edge
 
     @classmethod
     def of(cls, bases: PathBases, edges: int) -> RaceLaw:

@@ -33,12 +33,12 @@ MEAN_TO_LEARN = 1e-9  # of Y; below it the mean was right from the start
 class Entry(NamedTuple):
     """One pair of points in one layer, as recorded: H, P and w (time), X and Y, and |ȳ − ȳ*|² (time) or None."""
 
-    H: Any
-    P: Any
-    w: Any
+    H: object
+    P: object
+    w: object
     X: Any
     Y: Any
-    mean_gap: Any = None
+    mean_gap: object = None
 
 
 class Known(NamedTuple):
