@@ -226,7 +226,7 @@ def test_every_entry_of_the_package_is_a_room():
 
 
 def test_few_arguments_have_no_type():
-    untyped, arguments = [], 0
+    untyped, arguments, untyped_fields, fields = [], 0, [], 0
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
@@ -235,7 +235,15 @@ def test_few_arguments_have_no_type():
                 own = [argument for argument in named if argument and argument.arg not in ("self", "cls")]
                 arguments += len(own)
                 untyped += [a.arg for a in own if a.annotation is None or ast.unparse(a.annotation) == "Any"]
+            elif isinstance(node, ast.ClassDef):
+                own = [field for field in node.body if isinstance(field, ast.AnnAssign)]
+                fields += len(own)
+                untyped_fields += [
+                    f"{node.name}.{ast.unparse(f.target)}" for f in own if ast.unparse(f.annotation) == "Any"
+                ]
     assert len(untyped) <= 0.1 * arguments
+    assert len(untyped_fields) <= 0.05 * fields
+    assert not {name for name in untyped_fields if name.startswith(("Setup.", "Discrete.", "Flow."))}
 
 
 def test_no_line_escapes_the_formatter():

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import festina as fs
+from festina.rules.base import rate_of
 
 TASK = fs.tasks.hierarchy(levels=2)
 finite = st.floats(1e-6, 1e3)
@@ -265,3 +266,23 @@ def test_replace_keeps_the_grid_and_refuses_unknown_parts():
     assert setup.replace(until=5.0, points=3).times[-1] == 5.0
     with pytest.raises(fs.UnknownName, match="rule"):
         setup.replace(rul=1)
+
+
+def test_a_setup_gives_its_single_task_or_refuses_a_sequence_in_words():
+    task = fs.tasks.hierarchy(1)
+    setup = fs.Setup(task, fs.nets.DeepLinear(2), fs.inits.Aligned(0.1), until=1.0)
+    in_turn = setup.replace(task=fs.tasks.sequence([task, fs.tasks.hierarchy(1)], durations=1.0))
+    assert setup.single_task is task
+    assert setup.first_task is in_turn.first_task is task
+    assert in_turn.lifted() is in_turn  # a net that looks at x alone is trained as it is
+    with pytest.raises(fs.BadInput) as refused:
+        _ = in_turn.single_task
+    assert (refused.value.seen, refused.value.needed) == ("a sequence of 2 tasks", "a single task")
+    with pytest.raises(fs.BadInput, match="a sequence of 2 tasks"):
+        in_turn.modes()
+
+
+def test_only_rules_that_move_in_steps_have_a_learning_rate():
+    assert rate_of(fs.rules.SGD(0.25, batch=2)) == 0.25
+    with pytest.raises(fs.BadInput, match="the learning rate of GradientFlow"):
+        rate_of(fs.rules.GradientFlow())

@@ -197,12 +197,12 @@ def _page_to_open(where: Path | None) -> Path:
 
     folders = [Path("reproduction"), *sorted(Path("reports").glob("*"))]
     pages = [folder / "index.html" for folder in ([where, Path("reports") / where] if where else folders)]
-    found = [page for page in pages if page.is_file()]
-    if not found:
+    existing = [page for page in pages if page.is_file()]
+    if not existing:
         looked = ", ".join(str(page.parent) for page in pages)
         needed = "a folder that festina run or festina reproduce has written"
         raise BadInput(f"no page in {looked}", needed, "run festina reproduce --quick, or name the folder")
-    return max(found, key=lambda page: page.stat().st_mtime)
+    return max(existing, key=lambda page: page.stat().st_mtime)
 
 
 @app.command()

@@ -35,7 +35,7 @@ class TrajectoryLike(Protocol):
 
 
 class ComparisonLike(Protocol):
-    """What a picture reads of a comparison."""
+    """The parts of a comparison that a plot reads."""
 
     @property
     def theory(self) -> TrajectoryLike: ...
@@ -74,7 +74,7 @@ def comparison_figure(comparison: ComparisonLike, names: Sequence[str] | str | N
 
 
 def panels_for(count: int) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels, few of them abreast."""
+    """A figure with `count` panels, a few in each row."""
     rows = -(-max(count, 1) // ABREAST)
     figure, grid = new_figure(rows, -(-max(count, 1) // rows))
     for panel in grid.flat[count:]:
@@ -97,7 +97,7 @@ def is_drawable(axes: tuple[str, ...]) -> bool:
 
 
 def curves_of(trajectory: TrajectoryLike, name: str) -> tuple[Float[np.ndarray, "seed curve time"], list[int], str]:
-    """The curves, the colour of each, and a word on pairs that are left out."""
+    """The curves, the colour of each, and a note on pairs that are left out."""
     axes, values, left_out = trajectory.axes[name], np.asarray(trajectory[name], float), ""
     values = values if axes[0] == "seed" else values[None]
     layered = axes[-2:] == ("layer", "pair")
@@ -111,7 +111,7 @@ def curves_of(trajectory: TrajectoryLike, name: str) -> tuple[Float[np.ndarray, 
 
 
 def _legend_of_layers(panel: Axes, trajectory: TrajectoryLike, name: str) -> None:
-    """Which colour is which layer, if there are several and few enough for a colour of their own."""
+    """Add a legend of the layers' colours, if there are several layers and few enough for a colour each."""
     from matplotlib.lines import Line2D
 
     count = np.shape(trajectory[name])[-2] if trajectory.axes[name][-2:] == ("layer", "pair") else 1

@@ -22,7 +22,7 @@ FPS = 20
 
 
 class TimedTrajectory(TrajectoryLike, Protocol):
-    """What a picture reads of a trajectory."""
+    """The parts of a trajectory that a picture reads."""
 
     @property
     def times(self) -> np.ndarray: ...
@@ -91,7 +91,7 @@ def points_film(
 
 
 def frames_of(times: int) -> list[int]:
-    """Which times a film shows: all, or so many of them evenly."""
+    """The numbers of the times that a film shows: all, or FRAMES of them, evenly spaced."""
     return sorted({int(k) for k in np.linspace(0, times - 1, min(times, FRAMES))})
 
 

@@ -87,7 +87,7 @@ def _clearer(
     carried: Float[AnyArray, " mode"],
     read: Float[AnyArray, " mode"],
 ) -> Float[AnyArray, "hidden mode"]:
-    """Of two estimates of hidden directions those from below, unless they are much weaker; signs are from below."""
+    """Of two estimates of a hidden direction the one from below, unless it is much weaker; signs are from below."""
     sign = jnp.where(jnp.sum(below * above, axis=0) < 0, -1.0, 1.0)
     kept = jnp.any(below != 0, axis=0) & (carried >= 1e-6 * read)
     return jnp.where(kept | ~jnp.any(above != 0, axis=0), below, sign * above)
@@ -96,7 +96,7 @@ def _clearer(
 def _layer_along(
     w: Float[AnyArray, "out in"], into: Float[AnyArray, "in mode"], out: Float[AnyArray, "out mode"]
 ) -> tuple[Float[AnyArray, " mode"], Float[AnyArray, ""]]:
-    """Strengths b of a layer w ≈ out diag(b) intoᵀ, and the largest rest on either side, relative to the layer."""
+    """Strengths b of a layer w ≈ out diag(b) intoᵀ, and the largest part of it that this misses, relative."""
     strengths = jnp.einsum("om,oi,im->m", out, w, into)
     size = jnp.linalg.norm(w)
     rests = (w @ into - out * strengths, w.T @ out - into * strengths)

@@ -19,7 +19,7 @@ def principal_points(
 ) -> Float[np.ndarray, "*axes sample dimension"]:
     """The leading principal components of centred inner products.
 
-    It is one eigenvalue problem, exact where so many dimensions suffice. Signs are fixed: the largest entry of each
+    It is one eigenvalue problem, exact where `dimensions` suffice. Signs are fixed: the largest entry of each
     dimension is positive.
     """
     values, vectors = np.linalg.eigh(products)

@@ -200,13 +200,13 @@ def input_defect(modes: Modes, cov_x: Float[AnyArray, "in in"]) -> float:
 
 
 def largest_share(parts: Float[AnyArray, " mode"], wholes: Float[AnyArray, " mode"], largest: Number) -> float:
-    """The largest part of a mode relative to the whole of that mode."""
+    """The largest part relative to its whole, over all modes."""
     # A small mode is measured against itself, since it grows; below FAINT there is only rounding.
     scale = np.maximum(np.abs(wholes), FAINT * largest)
     return float(np.max(parts / np.where(scale > 0, scale, 1.0)))
 
 
 def unit_of(size: Numbers, xp: ModuleType = jnp) -> Float[AnyArray, "*shape"]:
-    """A size to divide by, so that no square of what is left leaves float64; a constant for derivatives."""
+    """A scale to divide by, so that squares of the quotient stay within float64; constant for derivatives."""
     unit = xp.where(size > 0, size, 1.0)
     return jax.lax.stop_gradient(unit) if xp is jnp else unit

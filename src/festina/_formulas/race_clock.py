@@ -29,7 +29,7 @@ ADVANTAGE = 2.0  # ratio of larger to smaller starts, and of unbalanced layers t
 
 
 def two_layers(clock: Values, first: Values, last: Values, reach: Values = 1.0, sharing: Values = 1) -> Products:
-    """The product of two layers that start at `first` and `last`; so many paths share the first (`sharing`).
+    """The product of two layers that start at `first` and `last`; `sharing` paths share the first.
 
     `reach` is ρ, the strength of the input; all arguments broadcast against each other.
     """

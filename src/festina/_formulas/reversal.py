@@ -1,8 +1,8 @@
 """What a balanced two-layer linear network (λ = 0) on white inputs keeps from one learned task when the next begins.
 
-Its layers have learned the target P = U S Vᵀ. Of the next target P′ as many modes are out of reach as the product of
-the orthogonal (polar) factors, (UVᵀ)ᵀ U′V′ᵀ, has eigenvalues −1. The reverse, P′ = −P, has none within reach: every
-mode decays to the saddle at 0 along
+Its layers have learned the target P = U S Vᵀ. The number of modes of the next target P′ that are out of reach is the
+number of eigenvalues −1 of the product of the orthogonal (polar) factors, (UVᵀ)ᵀ U′V′ᵀ. The reverse, P′ = −P, has none
+within reach: every mode decays to the saddle at 0 along
 
     a(t) = −s e^(−2st)/(2 − e^(−2st))        [derived]
 

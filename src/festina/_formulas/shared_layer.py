@@ -29,10 +29,10 @@ def layers(
         return np.concatenate([shared * missing, sharing * outer * missing])
 
     begin = np.full(2 * len(modes), start)
-    found = integrate.solve_ivp(
+    solution = integrate.solve_ivp(
         slope, (0, times[-1]), begin, method="DOP853", t_eval=times, rtol=1e-10, atol=1e-12
     ).y.reshape(2, len(modes), -1)
-    return found[0], found[1]
+    return solution[0], solution[1]
 
 
 def half_time(strength: float, sharing: int, start: float) -> float:

@@ -29,7 +29,7 @@ RANGE = 2.3e-308, 1e300  # bounds within which float64 keeps all digits, also in
 
 
 def is_traced(*trees: object) -> bool:
-    """True where JAX is tracing: values are then unknown and cannot be checked."""
+    """Whether JAX is tracing one of these: its value is then unknown and cannot be checked."""
     try:
         return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
     except (RecursionError, SystemError):  # lists in lists, deeper than any array
@@ -117,9 +117,10 @@ def matching(
     within: tuple[float, float] = RANGE,
     do: str = "give numbers, or arrays of one shape",
 ) -> dict[str, Any]:
-    """Numbers and arrays that broadcast against each other, some with bounds, all 0 or of a size in the range `within`.
+    """Refuse numbers and arrays that do not broadcast against each other or are out of bounds; return the others.
 
-    Traced values pass.
+    `least` and `above` are lower bounds by name; every number must be 0 or of a size in the range `within`. Traced
+    values pass.
     """
     checked = {name: real_array(value, name) for name, value in numbers.items()}
     shapes = {name: np.shape(value) for name, value in checked.items()}
@@ -203,7 +204,7 @@ def seed(value: object, argument: str = "seed", *, most: int = MOST_SEEDS) -> An
 
 
 def seeds(value: object, argument: str = "seeds") -> tuple[int, ...]:
-    """How many seeds (0, 1, …), or a list of them, as a tuple of them."""
+    """A tuple of seeds, from a count n (0 … n−1) or a list."""
     if isinstance(value, (int, np.integer)):
         return tuple(range(whole(value, argument)))
     needed, do = "how many seeds, or a list of them", f"give {argument}=16 or {argument}=[3, 4]"
@@ -219,7 +220,7 @@ def truth(value: object, argument: str, do: str = "") -> bool:
 
 
 def truth_or_none(value: object, argument: str) -> bool | None:
-    """True, False, or None for "as it fits"."""
+    """`value` as True or False; None, which leaves the choice to festina, passes."""
     return None if value is None else truth(value, argument)
 
 
@@ -247,7 +248,7 @@ def path(value: object, argument: str) -> Path:
 
 
 def listed(value: object, argument: str, needed: str, do: str, *, empty: bool = False) -> tuple[Any, ...]:
-    """The entries of a list, or of anything else with one entry after the other but texts and dicts."""
+    """`value` as a list: any iterable except strings and dicts."""
     try:
         entries = None if isinstance(value, (str, bytes, bytearray, memoryview, Mapping, type)) else tuple(value)  # pyright: ignore[reportArgumentType]
     except Exception:  # `value` is no list, or a list-like object that raises when it is iterated
@@ -258,7 +259,7 @@ def listed(value: object, argument: str, needed: str, do: str, *, empty: bool = 
 
 
 def names(value: object, argument: str, count: int | None = None) -> tuple[str, ...]:
-    """`value` as a tuple of texts, so many of them if `count` is given; whole numbers are taken as texts."""
+    """`value` as a tuple of texts, of length `count` if that is given; whole numbers are taken as texts."""
     entries = listed(value, argument, "a list of names", f"give {argument}=[…]", empty=True)
     for entry in entries:
         number = isinstance(entry, (int, np.integer)) and not isinstance(entry, bool) and abs(entry) <= MOST_SEEDS
@@ -279,7 +280,7 @@ def observables(value: object, argument: str = "observe") -> tuple[str, ...] | N
 
 
 def known_names(value: object, known: Iterable[str], kind: str) -> tuple[str, ...]:
-    """The names of what to record, one or several, each of which must be known; `kind` says of what they are names."""
+    """The names of what to record, one or several, each of which must be known; errors call one a `kind`."""
     names, known = observables(value), tuple(known)
     if not names:
         raise BadInput("observe is empty", "at least one observable", f"choose from: {', '.join(known)}")
@@ -290,7 +291,7 @@ def known_names(value: object, known: Iterable[str], kind: str) -> tuple[str, ..
 
 
 def entry(entries: Any, index: Any, argument: str) -> Any:
-    """The entries at a number, counted from the end if it is negative, or at a slice of numbers."""
+    """The entry at an index, which may be negative, or the entries of a slice."""
     if isinstance(index, slice):
         parts = (index.start, index.stop, index.step)
         return entries[slice(*(part if part is None else whole(part, argument, least=-MOST) for part in parts))]
@@ -298,7 +299,7 @@ def entry(entries: Any, index: Any, argument: str) -> Any:
 
 
 def instance(value: object, argument: str, kind: type[T] | tuple[type[T], ...], do: str) -> T:
-    """`value`, if it is one of these."""
+    """`value`, if it is an instance of `kind`."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         needed = " or ".join(f"a{'n' * (one.__name__[0] in 'AEIO')} {one.__name__}" for one in kinds)

@@ -21,7 +21,7 @@ class Lanes(NamedTuple):
 
     @classmethod
     def over(cls, count: int) -> Lanes:
-        """The lanes of so many pieces of work."""
+        """The layout for `count` independent items."""
         make_room_for_programs()  # nearly all programs of solve and simulate begin here
         # On a CPU a loop over seeds keeps one network in cache; on a GPU wide batches win.
         devices = jax.devices()[: max(count, 1)]

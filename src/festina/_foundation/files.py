@@ -81,7 +81,7 @@ def _write_to_disk(path: Path, data: bytes) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """Have the new names on disk, too, where a system can."""
+    """Write the folder's new entries to disk, too, on systems that can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

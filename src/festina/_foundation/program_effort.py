@@ -24,7 +24,7 @@ _probe = jax.jit(lambda: 0)  # a tracer while a function is being traced; much c
 
 
 class _Process:
-    """What holds for all programs of this process."""
+    """Settings for all programs of this process."""
 
     effort: Effort = "full"
 

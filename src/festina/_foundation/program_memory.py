@@ -52,7 +52,7 @@ def compiled(function: Callable[..., Any] | None = None, *, effort: Effort = "fu
 
 
 def make_room_for_programs() -> bool:
-    """Forget festina's own programs if memory maps are many; looks again only after some seconds. True if so."""
+    """Forget festina's own programs if memory maps are many; looks again only after some seconds. True if they were."""
     now = time.monotonic()
     if now - _Maps.looked < PAUSE:
         return False

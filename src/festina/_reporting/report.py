@@ -16,7 +16,6 @@ from .._foundation.files import alone_in, writable_folder
 from .._foundation.netcdf import load_netcdf, netcdf_bytes
 from .._setup.setup import Setup
 from ..experiments.base import Claim, Result
-from ..tasks.base import TaskSequence
 from .experiment import Experiment
 from .provenance import json_safe
 from .report_files import KIND, check_file, read_report, write_report
@@ -60,8 +59,7 @@ class Report:
                 setup = self.result.setups.get(labels[0])
                 if setup is None:  # of a report that was loaded
                     setup = Setup.from_json(json.dumps(self.facts["setup"][labels[0]]))
-                task = setup.task.tasks[0] if isinstance(setup.task, TaskSequence) else setup.task
-                pictures[file] = setup.net.draw(task)
+                pictures[file] = setup.net.draw(setup.first_task)
         return pictures
 
     def to_dict(self) -> dict[str, Any]:

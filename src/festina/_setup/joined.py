@@ -24,7 +24,7 @@ def joined(
     axes: Mapping[str, tuple[str, ...]],
     facts: Mapping[str, Any],
 ) -> Trajectory:
-    """One trajectory from those of all stages; `facts` are what its provenance says besides that of the first."""
+    """One trajectory from those of all stages; `facts` are added to the provenance of the first."""
     count = sum(int(stage.on_grid[: len(part.times)].sum()) for stage, part in zip(stages, parts, strict=True))
     notes = [
         f"{label(setup, stage)}: {part.provenance['note']}"

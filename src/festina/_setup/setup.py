@@ -7,7 +7,7 @@ means; flow is dW/dt = −∂loss/∂W; `W` has shape (out, in); data are rows, 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -42,11 +42,11 @@ class Setup:
     sequence. `setup.times` are these times on the rule's clock.
     """
 
-    task: Any
-    net: Any
-    init: Any
-    rule: Any
-    requested_times: Any
+    task: Task | TaskSequence
+    net: Net
+    init: Init
+    rule: Rule
+    requested_times: Float[AnyArray, " time"]
     precision: str = static(default="float64")
     is_stage: bool = static(default=False)  # whether it is a part of a longer run: see `stage`
 
@@ -91,9 +91,24 @@ class Setup:
             net.refuse_unfit(task.tasks if isinstance(task, TaskSequence) else (task,))
 
     @property
+    def single_task(self) -> Task:
+        """The task of a setup that has one; a sequence of tasks is refused."""
+        if isinstance(self.task, TaskSequence):
+            raise BadInput(
+                f"a sequence of {len(self.task.tasks)} tasks", "a single task", "take one of setup.task.tasks"
+            )
+        return self.task
+
+    @property
+    def first_task(self) -> Task:
+        """The task that training begins with: the first of a sequence, or the only one."""
+        return self.task.tasks[0] if isinstance(self.task, TaskSequence) else self.task
+
+    @property
     def times(self) -> Float[AnyArray, " time"]:
         """The time grid, on the rule's clock; theory and training both use it."""
-        return self.rule.on_clock(self.requested_times)
+        # A clock moves each time to the nearest one of its own: the answer has the shape of the question.
+        return cast("Float[AnyArray, ' time']", self.rule.on_clock(self.requested_times))
 
     def replace(self, **changes: Any) -> Setup:
         """The same setup with other parts; without a new grid, the times stay those that were asked for."""
@@ -136,16 +151,17 @@ class Setup:
 
     @property
     def for_init(self) -> Task:
-        """What the init may look at: the moments of the (first) task, and its samples if the init `sees_samples`."""
-        first = self.task.tasks[0] if isinstance(self.task, TaskSequence) else self.task
-        return first if self.init.sees_samples else first.moments_only()
+        """What the init may use of the (first) task: its moments, and its samples if the init `sees_samples`."""
+        return self.first_task if self.init.sees_samples else self.first_task.moments_only()
 
     def lifted(self) -> Setup:
         """The setup that is trained: a gated net becomes a linear net on gated inputs.
 
         Initial weights still come from the original setup.
         """
-        net, task = self.net.lifted(self.task)
+        if isinstance(self.task, TaskSequence) and self.net.lifted(self.first_task)[0] is self.net:
+            return self
+        net, task = self.net.lifted(self.single_task)
         return self if net is self.net else self.replace(net=net, task=task)
 
     def modes(self, seed: Seed = 0) -> Modes:
@@ -154,8 +170,8 @@ class Setup:
 
     def _find_modes(self, seed: Seed) -> Modes:
         if not self.net.linear:
-            return self.task.modes()
-        return modes_at(self.task.cov_yx, self.task.cov_x, self.net.map(self.weights(seed)))
+            return self.single_task.modes()
+        return modes_at(self.single_task.cov_yx, self.single_task.cov_x, self.net.map(self.weights(seed)))
 
     def _remembered(self, name: Hashable, seed: Seed, find: Callable[[Any], T]) -> T:
         """`find(seed)`, computed once for a concrete setup; under a transformation of JAX every time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 from .._foundation.errors import BadInput
 from ..tasks.base import Task, TaskSequence
@@ -27,19 +27,13 @@ class Stage:
 
     @property
     def hands_on(self) -> bool:
-        """Whether another stage goes on from its last time, which is then not one of the grid."""
+        """Whether a later stage starts from this one's final weights; its last time is then not a grid time."""
         return not self.on_grid.all()
 
 
 def stages(setup: Setup) -> tuple[Stage, ...]:
     """All stages until the grid ends; all but the last also have the time at which the next one begins."""
-    task_starts = np.asarray(setup.rule.on_clock(np.asarray(setup.task.starts if is_sequence(setup) else [0.0])))
-    if np.any(np.diff(task_starts) <= 0):
-        raise BadInput(
-            f"a task of the sequence that lasts less than a step (durations {setup.task.durations})",
-            "at least one step of the rule for every task",
-            "lengthen it, leave it out, or lower lr",
-        )
+    task_starts = _task_starts(setup)
     switch_times = np.asarray([0.0, *setup.net.switch_times])
     net_starts = np.asarray(setup.rule.on_clock(switch_times))
     starts = np.unique([*task_starts, *net_starts])
@@ -59,6 +53,19 @@ def stages(setup: Setup) -> tuple[Stage, ...]:
     return tuple(parts)
 
 
+def _task_starts(setup: Setup) -> Float[np.ndarray, " task"]:
+    if not isinstance(setup.task, TaskSequence):
+        return np.zeros(1)
+    starts = np.asarray(setup.rule.on_clock(setup.task.starts))
+    if np.any(np.diff(starts) <= 0):
+        raise BadInput(
+            f"a task of the sequence that lasts less than a step (durations {setup.task.durations})",
+            "at least one step of the rule for every task",
+            "lengthen it, leave it out, or lower lr",
+        )
+    return starts
+
+
 def is_sequence(setup: Setup) -> bool:
     return isinstance(setup.task, TaskSequence)
 
@@ -70,10 +77,10 @@ def has_stages(setup: Setup) -> bool:
 
 def tasks_of(setup: Setup) -> tuple[Task, ...]:
     """The tasks of a sequence, or the only task."""
-    return setup.task.tasks if is_sequence(setup) else (setup.task,)
+    return setup.task.tasks if isinstance(setup.task, TaskSequence) else (setup.task,)
 
 
 def label(setup: Setup, stage: Stage) -> str:
-    """What a stage is called in notes and in names of assumptions."""
+    """The name of a stage in notes and in names of assumptions."""
     since = f"from time {stage.begins:g}" if setup.net.switch_times else ""
     return " ".join(filter(None, (f"task {stage.number + 1}" if is_sequence(setup) else "", since)))

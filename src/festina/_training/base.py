@@ -77,7 +77,7 @@ class Descent(abc.ABC, Generic[N, E, R]):
         """Training continued by `amount`, or by less if the loss leaves its limit on the way."""
 
     def cut(self, done: int, steps: int) -> int:
-        """The longest stretch of at most `steps`, after `done` others, that ends where a cut changes no rounding."""
+        """The longest stretch of at most `steps`, after `done` others, after which a break changes no rounding."""
         return max(steps - (done + steps) % self.block_length, 0)
 
     def gradient(

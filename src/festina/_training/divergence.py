@@ -16,7 +16,7 @@ from .._setup.loss import gradient
 from .._setup.setup import Setup
 from .._setup.trajectory import Trajectory
 from ..observables.base import View
-from ..rules.base import Discrete
+from ..rules.base import Discrete, discrete, rate_of
 from .loop import Failure, Run
 from .preparation import prepared
 from .sequence import Before
@@ -31,13 +31,14 @@ def largest_stable_rate(setup: Setup, seed: int, view: View, weights: Weights, s
     TRIAL_STEPS; the result is None if none of twelve such runs does. Where no curvature can be measured, or where it
     allows the rate that diverged, it is the rate of the slower run. `weights` have a seed axis.
     """
-    view, diverging = view.with_seed({}), float(setup.rule.lr)
+    view, diverged = view.with_seed({}), discrete(setup.rule)
+    diverging = float(diverged.lr)
     begin = float(_curvature(view, jax.tree.map(lambda leaf: leaf[0], weights)))
     rate = min(diverging / 4, 1 / begin if begin > 0 and setup.rule.follows_gradient else np.inf)
     for _ in range(12):
         # In steps: a rule may have any clock, but the way that it goes is lr × steps.
         trial = round(min(2 * max(steps * diverging / rate, 1), TRIAL_STEPS))
-        rule = dataclasses.replace(setup.rule, lr=rate)
+        rule = dataclasses.replace(diverged, lr=rate)
         slower = setup.replace(rule=rule, times=[rule.time_of_steps(trial)])
         run = Run(slower, (seed,), (), view, weights)
         while run.is_going:
@@ -89,7 +90,7 @@ def diverged(setup: Setup, seeds: tuple[int, ...], failure: Failure, finished: T
             do = "raise rtol and atol of the flow, or use rules.GradientDescent(lr): a net whose units switch has kinks"
         error = Diverged(seen, "a run that stays finite", do)
     else:
-        needed = f"lr below about {rate:.3g} (estimated from slower runs), not {setup.rule.lr:g}"
+        needed = f"lr below about {rate:.3g} (estimated from slower runs), not {rate_of(setup.rule):g}"
         error = Diverged(seen, needed, f"try lr = {0.5 * rate:.2g}")
     error.step, error.loss, error.seed, error.stable_rate = failure.step or 0, failure.loss, seed, rate
     error.trajectory = finished

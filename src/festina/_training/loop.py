@@ -23,7 +23,7 @@ from .._setup.loss import Moments, divergence_limit, loss
 from .._setup.setup import Setup
 from ..observables import OBSERVABLES
 from ..observables.base import View
-from ..rules.base import Rule
+from ..rules.base import Discrete, Rule
 from .base import Amount, Carry, Descent
 from .choice import descent_for
 from .layout import Held
@@ -149,8 +149,9 @@ class Run:
             seed = int(np.argmin(fine.all(axis=1)))
             mark = int(np.argmin(fine[seed]))
             done = np.asarray(carry.done)[seed]
-            if self.course.steps:
-                step, clock = int(done), float(self.setup.rule.time_of_steps(done))
+            rule = self.setup.rule
+            if isinstance(rule, Discrete):
+                step, clock = int(done), float(rule.time_of_steps(done))
             else:
                 step, clock = None, float(done)
             self.failure = Failure(seed, step, clock, float(losses[seed, mark]))

@@ -1,4 +1,4 @@
-"""Steps of any rule, with every weight held as it is: what serves where nothing faster applies."""
+"""Steps of any rule, with every weight held as it is: used where nothing faster applies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PlainSteps(Descent[Net, Moments | Samples, Discrete]):
 def take_steps(
     descent: Descent[N, E, Discrete], net: N, evidence: E, rule: Discrete, carry: Carry, amount: Amount
 ) -> Carry:
-    """So many steps of the rule, or fewer if the loss leaves its limit."""
+    """`amount` steps of the rule, or fewer if the loss exceeds its limit."""
 
     def step(carry: Carry) -> Carry:
         noise, key = next_key(carry.noise)

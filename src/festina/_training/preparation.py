@@ -1,4 +1,4 @@
-"""What a run starts from: what observables look at, and the initial weights."""
+"""The start of a run: the view that its observables read, and the initial weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def prepared(
     before: Before,
     points: Points | None = None,
 ) -> tuple[View, Weights]:
-    """What observables look at, and initial weights with a leading seed axis, in the run's precision."""
+    """The view of the named observables, and initial weights with a leading seed axis, in the run's precision."""
     # Draws are made in float64 and rounded, so that both precisions start alike.
     with jax.enable_x64(True):
         weights = before.weights

@@ -17,7 +17,7 @@ from ..tasks.base import Task
 
 @dataclasses.dataclass(frozen=True)
 class Before:
-    """What a stage is given: all tasks of the sequence, the weights that the stage before left, and the very first."""
+    """What a stage is given: all tasks of the sequence, the weights after the stage before, and the initial ones."""
 
     tasks: tuple[Task, ...]
     weights: Weights = None
@@ -27,7 +27,7 @@ class Before:
 def trained(
     setup: Setup, observe: str | Iterable[str] | None, train: Callable[..., tuple[Trajectory, Before]]
 ) -> Trajectory:
-    """Every stage trained from where the one before ended; `train(setup, names, before)` is that of one task."""
+    """Every stage trained from where the one before ended; `train(setup, names, before)` trains one stage."""
     asked = (observe,) if isinstance(observe, str) else observe if observe is None else tuple(observe)
     names = asked and tuple(dict.fromkeys("task_loss" if name == FORGETTING else name for name in asked))
     names = names_to_record(names, setup)

@@ -77,7 +77,7 @@ def _train(
     pairs: Any = None,
     before: Before | None = None,
 ) -> tuple[Trajectory, Before]:
-    """Train one task; also returns what the next task of a sequence has from it."""
+    """Train one task; also returns what the next task of a sequence starts from."""
     before = before or Before(())
     began = time.perf_counter()
     points = points_to_compare(setup, names, pairs)
@@ -143,5 +143,5 @@ def _labelled(
 
 
 def _clock_facts(rule: Rule) -> dict[str, str]:
-    """What the times count, of a rule with a unit of its own; a trajectory without this word has the time of flow."""
+    """The unit of time of a rule with a clock of its own; where none is stated, times are those of gradient flow."""
     return {} if rule.clock == TIME else {"unit_of_time": rule.clock}

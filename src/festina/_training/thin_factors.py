@@ -77,7 +77,7 @@ class ThinFactors(Descent[Net, Samples, GradientDescent]):
         wide, learned = self._parted(net, carry.held)
 
         def while_within(most: Amount, advance: Callable[[State], State], start: State) -> State:
-            """The state after `advance` as often as there are steps to take and the loss is within its limit."""
+            """The state after up to `most` calls of `advance`, ended early if the loss exceeds its limit."""
 
             def goes_on(state: State):
                 return (state[0] < most) & (state[-2] <= carry.limit)  # NaN stops it, too

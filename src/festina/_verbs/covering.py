@@ -124,8 +124,8 @@ def members() -> dict[str, type[Theory]]:
 def covering(setup: Setup, *, seed: int = 0) -> Covering:
     """Every theory with each assumption, the number measured and the number needed; best first.
 
-    `seed` picks the draw of a random start on which they are measured. Of a sequence of tasks it is the first one
-    that is measured; `solve` measures the others where the one before has ended.
+    They are measured on the initial weights that `seed` draws. Of a sequence the first task is measured; `solve`
+    measures each later one on the final weights of the one before.
     """
     check_concrete(setup, "covering")
     seed = checks.seed(seed)

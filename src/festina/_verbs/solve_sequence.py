@@ -18,7 +18,7 @@ from .._foundation.precision import in_double
 from .._setup.joined import FORGETTING, concatenated, forgotten, joined
 from .._setup.loss import Moments, loss_of_map
 from .._setup.setup import Setup
-from .._setup.stages import Stage, is_sequence, label, stages
+from .._setup.stages import Stage, is_sequence, label, stages, tasks_of
 from .._setup.trajectory import Trajectory
 from ..inits.given import Given
 from ..observables import OBSERVABLES
@@ -105,7 +105,7 @@ def _losses(setup: Setup, maps: Float[AnyArray, "time feature input"]) -> Float[
     def of_task(task: Task) -> Float[AnyArray, " time"]:
         return jax.vmap(functools.partial(loss_of_map, Moments.of(task)))(maps)
 
-    return jnp.stack([of_task(task) for task in setup.task.tasks], axis=1)
+    return jnp.stack([of_task(task) for task in tasks_of(setup)], axis=1)
 
 
 def _kernel_distance(
@@ -130,4 +130,4 @@ def _kernel_distance(
 
         return jax.vmap(distance)(jnp.asarray(inner), jnp.asarray(outer))
 
-    return at_all_times(setup.task.tasks[0].cov_x, start, inner(), outer())
+    return at_all_times(setup.first_task.cov_x, start, inner(), outer())

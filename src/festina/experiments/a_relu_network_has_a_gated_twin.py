@@ -123,7 +123,7 @@ def claims(result: Result) -> list[Claim]:
     doubles, singles = (data.sel(net=name) for name in (DOUBLES, SINGLES))
     later = doubles.output_gap.sel(epoch=slice(DROPPED, None))
     delay = (singles.time_to / data.reference_time_to).sel(fraction=0.1)
-    losses, alike = end.gated_loss.mean("seed"), end.geometry
+    losses, agreement = end.gated_loss.mean("seed"), end.geometry
     left = losses.sel(net=SINGLES) / losses.sel(net=DOUBLES)
     averaged = np.interp(data.epoch[-1] / (CONTEXTS * ITEMS), data.epoch, data.relu_loss.mean("seed"))
     late = "" if as_run else "contextual pathways with weights this small learn late; the released code doubles them"
@@ -137,7 +137,7 @@ def claims(result: Result) -> list[Claim]:
         ),
         paper(
             "Correlation of hidden geometry at 8000 epochs, two-context twin with ReLU: at least as of two ReLU seeds",
-            at_least(alike.sel(net=DOUBLES), end.seed_geometry),
+            at_least(agreement.sel(net=DOUBLES), end.seed_geometry),
             fails="they diverge late in training, when ReLU units become active for some items of a context only",
             headline=True,
             panel="c",
@@ -163,7 +163,7 @@ def claims(result: Result) -> list[Claim]:
         ),
         paper(
             "Correlation of hidden geometry with ReLU at 8000 epochs: two-context twin minus one-context twin",
-            at_least(alike.sel(net=DOUBLES) - alike.sel(net=SINGLES), 0.0),
+            at_least(agreement.sel(net=DOUBLES) - agreement.sel(net=SINGLES), 0.0),
             fails="the twin with the worse loss has the better geometry; geometry does not tell which gates are right",
             panel="c",
         ),

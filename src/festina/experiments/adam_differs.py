@@ -24,6 +24,7 @@ from .. import Setup, fit, nets, rules, tasks
 from .._figures.overlay import overlay
 from .._figures.panels import border, key, panels
 from .._figures.style import COLOURS, trained
+from ..rules.base import rate_of
 from ._kit.exclusive_or_pairs import OTHERS, PAIRS, THEORY, draw_pairs, of_one_target
 from ._kit.labelled import table
 from ._kit.pair_distances import correlation, each_alone, evenly_recorded, foreseen
@@ -118,7 +119,7 @@ def _of_both_rules(
         [run["distance"][0, :, layer, 0], run["output_distance"][0, :, 0], run["output_alignment"][0, :, 0]]
         for run in pair
     ]
-    epochs = [np.round(np.asarray(setup.times) / setup.rule.lr) for setup in on_pair.values()]  # one step each
+    epochs = [np.round(np.asarray(setup.times) / rate_of(setup.rule)) for setup in on_pair.values()]  # one step each
     xor_distance = [np.sqrt(run["distance"][0, -1, xor_layer].astype(float)) for run in four]
     xor_predicted = [foreseen(run, xor_layer, fits[0].rates) for run in four]
     return xarray.Dataset(

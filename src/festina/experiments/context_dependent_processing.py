@@ -89,7 +89,7 @@ def run(
 ) -> Result:
     """Weights have standard deviation `scale`, or `small` as printed; those of contexts `ahead` times it.
 
-    `lr` is the rate on the summed loss; curves are recorded every so many epochs. `thorough` adds PathDynamics,
+    `lr` is the rate on the summed loss; curves are recorded every `every` epochs. `thorough` adds PathDynamics,
     pathways for one and for two contexts in one network, and sequential training.
     """
     task, draws = tasks.contextual(ITEMS, CONTEXTS), list(range(seed, seed + seeds))

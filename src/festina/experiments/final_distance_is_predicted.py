@@ -80,15 +80,15 @@ def run(
 
     `units` replaces the widths of the networks, which are rows of the source's table 1.
     """
-    setups, found = {}, {}
+    setups, results = {}, {}
     for name in networks:
         which = row(name) if units is None else row(name, units=whole(units, "units"))
         setups[name] = fixed = two_point_setup(which, data, epochs=epochs)
         fits = _fitted(fixed, which, range(seed, seed + trials))
         rates = fits[RATES].where(fits.fixed_loss < FIT_IF).mean("trial")
         grid = _grid(fixed, which, longer, side, seed + trials, np.array([rates.eta_h, rates.eta_y]))
-        found[name] = fits.merge(grid)
-    return Result(stack(found, "network").assign_attrs(chosen=data), setups)
+        results[name] = fits.merge(grid)
+    return Result(stack(results, "network").assign_attrs(chosen=data), setups)
 
 
 def _fitted(setup: Setup, which: Row, seeds: Sequence[int]) -> Dataset:

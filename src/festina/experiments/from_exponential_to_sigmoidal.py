@@ -94,7 +94,7 @@ def run(
     series = {r: stack({q: modes.trained(start * targets, q * borders, r) for q in ratios}, "ratio") for r in rates}
     mirrored = {ratio: modes.trained(start * targets, -ratio * borders, finest) for ratio in ratios}
     wrong, sides = BEGIN_WRONG * targets, {"read-out larger": 1, "input layer larger": -1}
-    found = {side: on_the_way.border(borders, bisections, sign=sign, rate=finest) for side, sign in sides.items()}
+    measured = {side: on_the_way.border(borders, bisections, sign=sign, rate=finest) for side, sign in sides.items()}
     data = xarray.Dataset(
         {
             "theory": theory,
@@ -102,7 +102,7 @@ def run(
             "mirrored": stack(mirrored, "ratio"),
             "gap": stack({r: abs(one - theory).max(["time", "mode"]) for r, one in series.items()}, "rate"),
             "border": table(borders, "mode"),
-            "found": stack(found, "side"),
+            "found": stack(measured, "side"),
             "found_in_theory": on_the_way.border(borders, bisections),
             "backward_theory": stack({c: modes.exact(wrong, c * targets) for c in backwards}, "imbalance"),
             "backward_training": stack({c: modes.trained(wrong, c * targets, finest) for c in backwards}, "imbalance"),
@@ -140,7 +140,7 @@ def claims(result: Result) -> list[Claim]:
     early = stuck.backward_training.where(stuck.time * s[0] < 15)
     crossed = max(float(stuck.backward_theory.max()), float(early.max())) / targets.max()
     learned = (data.backward_training.isel(time=-1, mode=0) / targets[0]).where(data.imbalance > 0)
-    in_training, in_theory = (largest(found / data.border - 1) for found in (data.found, data.found_in_theory))
+    in_training, in_theory = (largest(border / data.border - 1) for border in (data.found, data.found_in_theory))
     mirrored = largest((data.mirrored - data.training) / targets)
     return [
         ours(

@@ -102,11 +102,11 @@ def run(
     once = [[[has_four_gates(one, how, 1, k) for k in range(starts)] for one in sets] for how in WAYS]
     best_of_ten = [[has_four_gates(one, how, 10, seed) for one in sets] for how in WAYS]
     compared = list(METHODS) if printed_too else ["weighted"]
-    found = {w: stack({k: clusters(one, counts[-1]) for k, one in of.items()}, "clusters") for w, of in gates.items()}
+    centres = {w: stack({k: clusters(one, counts[-1]) for k, one in of.items()}, "clusters") for w, of in gates.items()}
     frozen = {w: {k: freeze(reference, gates[w][k], width=width, progress=False) for k in tried} for w in compared}
     data = xarray.Dataset(
         {
-            **stack(found, "way"),
+            **stack(centres, "way"),
             **stack(
                 {w: stack({k: _measured(one) for k, one in of.items()}, "tried") for w, of in frozen.items()}, "twin"
             ),

@@ -136,12 +136,12 @@ def claims(result: Result) -> list[Claim]:
     shares = [(data.unit_size * (served == item)).sum("hidden") / data.unit_size.sum("hidden") for item in range(4)]
     end = data.isel(time=-1)
     late = abs(switched / float(data.predicted_time) - 1)
-    alike = abs(relu / switched - 1)
+    gap_of_times = abs(relu / switched - 1)
     return [
         paper("Least loss of a linear map with one gate per point", at_most(data.floor[1], 1e-12), headline=True),
         paper(
             "A ReLU network against a gated one with as many units: relative gap of the times to loss 0.2",
-            at_most(alike, 0.05),
+            at_most(gap_of_times, 0.05),
             headline=True,
             panel="b",
         ),

@@ -83,33 +83,33 @@ def run(
     if smallest > SMALL / 100:
         raise BadInput(f"smallest = {smallest:g}", f"at most {SMALL / 100:g}, for an exponent", "lower it")
     task = tasks.from_moments(np.diag(values), np.eye(len(values)), np.diag(values**2))
-    found, net, rule = saddles(task, hidden), nets.DeepLinear(hidden), rules.GradientDescent(lr)
+    all_saddles, net, rule = saddles(task, hidden), nets.DeepLinear(hidden), rules.GradientDescent(lr)
     aligned = Setup(task, net, along_modes(starts[-1], values, hidden), rule, until=until, points=points)
     all_seeds = range(seed, seed + seeds)  # aligned networks are all alike, but one shape is compiled once
     # Weights of this standard deviation act like the smallest initial strength.
     random = aligned.replace(init=inits.SmallRandom(np.sqrt(2 * starts[-1] / hidden)))
     shallow = aligned.replace(net=nets.DeepLinear(()), init=inits.Given([np.zeros_like(task.cov_x)]))
     setups = {a: aligned.replace(init=along_modes(a, values, hidden)) for a in starts}
-    runs = {a: observed(found, setup, all_seeds).isel(seed=0) for a, setup in setups.items()}
-    of_random, of_shallow = observed(found, random, all_seeds), observed(found, shallow, [seed])
+    runs = {a: observed(all_saddles, setup, all_seeds).isel(seed=0) for a, setup in setups.items()}
+    of_random, of_shallow = observed(all_saddles, random, all_seeds), observed(all_saddles, shallow, [seed])
     decades = 10.0 ** -np.arange(2, np.floor(-np.log10(smallest)) + 1)
     times = np.linspace(0, 1.2 * np.log(values[-1] / decades[-1]) / values[-1], fine_points)
-    closest = {a: table(found.distance(aligned_maps(values, a, times)).min(axis=0), "saddle") for a in decades}
-    stated = {a: table(found.distance(aligned_maps(values, a, aligned.times)), "time", "saddle") for a in starts}
+    closest = {a: table(all_saddles.distance(aligned_maps(values, a, times)).min(axis=0), "saddle") for a in decades}
+    stated = {a: table(all_saddles.distance(aligned_maps(values, a, aligned.times)), "time", "saddle") for a in starts}
     strengths = mode(aligned.times, singular_value=values, start=starts[-1])
-    negative = curvatures(task, [found.weights(k) for k in range(len(found))]) < -1e-9  # not flat
+    negative = curvatures(task, [all_saddles.weights(k) for k in range(len(all_saddles))]) < -1e-9  # not flat
     data = stack(runs, "start").assign({f"shallow_{name}": array[0] for name, array in of_shallow.items()})
     data = data.assign(
-        saddle_loss=("saddle", found.losses),
-        saddle_index=("saddle", found.indices),
+        saddle_loss=("saddle", all_saddles.losses),
+        saddle_index=("saddle", all_saddles.indices),
         counted_index=("saddle", negative.sum(axis=1)),
-        subset=("saddle", ["{" + ", ".join(str(k + 1) for k in subset) + "}" for subset in found.subsets]),
-        nested=("stage", found.nested()),
+        subset=("saddle", ["{" + ", ".join(str(k + 1) for k in subset) + "}" for subset in all_saddles.subsets]),
+        nested=("stage", all_saddles.nested()),
         stated_distance=stack(stated, "start"),
         stated_loss=("time", 0.5 * np.sum((strengths - values) ** 2, axis=1)),
         random_distance=of_random.distance,
         closest=stack(closest, "decade"),
-        closest_random=(("decade", "saddle"), closest_of_random(task, found, decades, times, seed)),
+        closest_random=(("decade", "saddle"), closest_of_random(task, all_saddles, decades, times, seed)),
         singular_value=("mode", values),
     )
     return Result(data, {"aligned": aligned, "small random": random, "shallow": shallow})

@@ -191,11 +191,11 @@ def figure(result: Result) -> Figure:
     sheet, at = panels("aa;bc")
     _draw_losses(at["a"], data.isel(net=0))
     formula = [_forgotten(data.rise_predicted.isel(net=number)) for number in range(data.sizes["net"])]
-    drawn = [("b", str(name), formula[k], _forgotten(data.rise_training[k])) for k, name in enumerate(data.net.values)]
-    drawn += [("c", CONTROLS[n], formula[0], _forgotten(data.rise_control.sel(control=n))) for n in data.control.values]
+    rises = [("b", str(name), formula[k], _forgotten(data.rise_training[k])) for k, name in enumerate(data.net.values)]
+    rises += [("c", CONTROLS[n], formula[0], _forgotten(data.rise_control.sel(control=n))) for n in data.control.values]
     marks = []
-    for (letter, label, expected, found), colour, shape in zip(drawn, COLOURS[4:], "os^v", strict=True):
-        at[letter].plot(expected.values.ravel(), found.values.ravel(), shape, color=colour, ms=7, mfc="none", mew=1.4)
+    for (letter, label, expected, actual), colour, shape in zip(rises, COLOURS[4:], "os^v", strict=True):
+        at[letter].plot(expected.values.ravel(), actual.values.ravel(), shape, color=colour, ms=7, mfc="none", mew=1.4)
         marks.append(mark(f"{label} ({letter})", shape, colour=colour, mfc="none"))
     for letter, title in (("b", "Linear networks obey the formula"), ("c", "Nonlinear networks do not")):
         ends = at[letter].get_xlim()

@@ -65,7 +65,7 @@ ALT = """
 In panel a the dashed fit lies close to the training; in panel b it rises earlier and less steeply. R² of H and P is
 near 1 in nearly all networks, that of w is far below in some. κ spreads over two orders of magnitude.
 """
-UNSURE, UNSURE_STARTS = "convolution", 4  # it does not learn from some of so many seeds; nothing is fitted to these
+UNSURE, UNSURE_STARTS = "convolution", 4  # some of these seeds do not learn
 DEEP_RECTIFIED, SMOOTH = ("default", "narrow", "ReLU"), ("linear", "tanh")
 LONGER = "networks of 20 layers stay on their plateau for thousands of epochs more"
 STEEPER = "after so long a plateau the drop is steeper than any of the theory's"

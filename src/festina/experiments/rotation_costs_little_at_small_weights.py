@@ -65,9 +65,9 @@ def run(
     start = dict(zip(("distance0", "decoder0", "along0"), squares, strict=True))
     output = squares[2]
     straight = dict(distance0=squares[0], output0=output**2, alignment0=output**2 - output)
-    turned = np.asarray(rotating(times, **start, **ONES).distance)
-    unturned = np.asarray(trajectory(times, **straight, **ONES).distance)
-    change = np.abs(turned - turned[..., :1]).max(axis=-1)
+    rotated = np.asarray(rotating(times, **start, **ONES).distance)
+    without_rotation = np.asarray(trajectory(times, **straight, **ONES).distance)
+    change = np.abs(rotated - rotated[..., :1]).max(axis=-1)
 
     def speed(_: float, flat: np.ndarray) -> np.ndarray:
         u, v = flat.reshape(2, -1, width)
@@ -78,15 +78,15 @@ def run(
     after = integrated(speed, flat, [0, UNTIL / 12, UNTIL], rtol=1e-10, atol=1e-13)[:, 0]
     cosine = np.sum(after[0] * after[-1], axis=-1) / np.prod(np.linalg.norm(after[[0, -1]], axis=-1), axis=0)
     integral = np.sum(after**2, axis=-1).reshape(3, len(scale), few)
-    closed_form = np.moveaxis(turned[:, :few, [0, RECORDS // 12, -1]], -1, 0)
+    closed_form = np.moveaxis(rotated[:, :few, [0, RECORDS // 12, -1]], -1, 0)
     final = np.abs(final_distance(**straight, **ONES) / rotated_final_distance(**start, **ONES) - 1)
     angle = np.degrees(np.arccos(np.clip(cosine, -1, 1))).reshape(len(scale), few)
     data = {
-        "turned": table(turned[:, 0], "scale", "time", long_name="H"),
-        "unturned": table(unturned[:, 0], "scale", "time"),
+        "turned": table(rotated[:, 0], "scale", "time", long_name="H"),
+        "unturned": table(without_rotation[:, 0], "scale", "time"),
         "turned_gap": table(np.max(np.abs(closed_form - integral) / integral, axis=(0, 2)), "scale"),
         "unturned_final": table(final, "scale", "draw"),
-        "unturned_course": table(np.abs(unturned - turned).max(axis=-1) / change, "scale", "draw"),
+        "unturned_course": table(np.abs(without_rotation - rotated).max(axis=-1) / change, "scale", "draw"),
         "angle": table(angle, "scale", "few"),
     }
     return Result(xarray.Dataset(data, coords={"scale": scale, "time": ("time", times)}))

@@ -115,7 +115,7 @@ def claims(result: Result) -> list[Claim]:
     least = np.min(median.values[:-1] / median.values[1:])
     agreeing = {int(k): _agreeing(data.sel(pairs=k)) for k in data.pairs.values}
     same_sign = min(share for k, share in agreeing.items() if k >= 3)
-    turned = largest(one.turned_error / error.sel(pairs=1) - 1)
+    unexplained = largest(one.turned_error / error.sel(pairs=1) - 1)
     ratio = abs(float(shown.shared_strength.median()) / np.sqrt(data.domains) - 1)
     both = largest(data.completed_error / data.direct_error - 1)
     return [
@@ -150,7 +150,7 @@ def claims(result: Result) -> list[Claim]:
         ),
         ours(
             "Error of untrained pairs, K = 1 / that which rotated domains explain: largest gap from 1",
-            at_most(turned, 0.1),
+            at_most(unexplained, 0.1),
         ),
         ours("K = 2: share of pairs of domains with equal signs, first two modes", at_least(agreeing[2], 0.7)),
         ours(

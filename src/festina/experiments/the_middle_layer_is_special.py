@@ -107,11 +107,11 @@ def run(
     }
     data = chain_by_layer(chain, seed).assign(error=abs(gaps).max("layer"))
     for name, training in trainings.items():
-        found = by_gaps(training, seed)
-        share = (found.layer + 1) / (found.sizes["layer"] + 1)
-        found["law"] = stack({"dx": 2 * (1 - share), "dy": 2 * share}, "gap")
-        found = found.assign_coords(layer=share.assign_attrs(SHARE)).rename(layer=f"{name}_share")
-        data = data.assign(prefixed(found, name))
+        exponents = by_gaps(training, seed)
+        share = (exponents.layer + 1) / (exponents.sizes["layer"] + 1)
+        exponents["law"] = stack({"dx": 2 * (1 - share), "dy": 2 * share}, "gap")
+        exponents = exponents.assign_coords(layer=share.assign_attrs(SHARE)).rename(layer=f"{name}_share")
+        data = data.assign(prefixed(exponents, name))
     setups = {"balanced chain": chain, "random chain": random[SCALES[0]]}
     setups |= {f"{name} network": on_two_points(training, 1.0, 1.0) for name, training in trainings.items()}
     return Result(data, setups)

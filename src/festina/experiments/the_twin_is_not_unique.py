@@ -169,7 +169,8 @@ def claims(result: Result) -> list[Claim]:
             panel="a",
         ),
         ours(
-            "Epochs to 1 % loss: single points / two contexts, which see items or all inputs, larger ratio",
+            "Epochs to 1 % of the loss, single-point pathways over two-context pathways: "
+            "larger of the two ratios (items only, all inputs)",
             at_most(points[0.01] / min(twin[0.01], matched[0.01]), 0.9),
             panel="c",
         ),

@@ -16,7 +16,7 @@ from .._setup.trajectory import Trajectory
 from ..nets.gated.net import Gated
 from ..tasks.base import Task
 from ._patterns import Patterns, distinct, k_means
-from .recording import Recording, recording
+from .recording import Recording, recording, slope_of
 
 METHODS = {"as_printed": ("count", 1), "weighted": ("weight", 10)}  # what a row counts, and the starts of k-means
 
@@ -39,7 +39,7 @@ class Clustering:
         return int(self.layer.layer[0])
 
     def at_centres(self, clusters: int) -> Found:
-        """The gates at the centres of so many clusters."""
+        """The gates at the centres of `clusters` clusters."""
         count = len(self.patterns.counts)
         clusters = whole(clusters, "clusters")
         if clusters > count:
@@ -132,7 +132,7 @@ class Found(Sequence):
 
     @property
     def task(self) -> Task:
-        return self.setup.task
+        return self.setup.single_task
 
     @property
     def gates(self) -> np.ndarray:
@@ -141,7 +141,7 @@ class Found(Sequence):
 
     @property
     def ambiguity(self) -> np.ndarray:
-        """(gate,): the mean distance of the centroid to the nearer of 0 and 1; 0 is a pure cluster, ½ tells nothing."""
+        """(gate,): the mean distance of the centroid to the nearer of 0 and 1: 0 if the cluster is pure, at most ½."""
         return np.mean(np.abs(self.centroids - self.gates), axis=1)
 
     @property
@@ -173,6 +173,7 @@ class Found(Sequence):
             raise BadInput(
                 "gates of a net with biases", "a net without: gated nets have no biases", "train with bias=False"
             )
+        slope = slope_of(net)
         members: dict[bytes, list[int]] = {}
         for k, gate in enumerate(self.gates):
             if gate.any():
@@ -186,7 +187,7 @@ class Found(Sequence):
         merged = sorted(members.values(), key=lambda same: -self.share[same].sum())
         widths = self._widths(width, np.array([self.share[same].sum() for same in merged]))
         return [
-            {"name": self.names[k], "on": np.where(self.gates[k] > 0, 1.0, net.off_slope), "width": units, "sees": sees}
+            {"name": self.names[k], "on": np.where(self.gates[k] > 0, 1.0, slope), "width": units, "sees": sees}
             for (k, *_), units in zip(merged, widths, strict=True)
         ]
 

@@ -200,7 +200,7 @@ def scaling(h: ArrayLike, dimensions: int = 2, *, similarity: bool = False) -> n
     """Classical multidimensional scaling: points (…, sample, dimension) whose distances are nearly those of activity.
 
     They are the leading principal components of activity (…, sample, unit) or, with `similarity`, of products hhᵀ. It
-    is one eigenvalue problem, exact where so many dimensions suffice; unlike scaling by descent on a stress it has no
+    is one eigenvalue problem, exact where `dimensions` suffice; unlike scaling by descent on a stress it has no
     start, and needs no seed. Signs are fixed: the largest entry of each dimension is positive. To compare two layouts
     lay one onto the other with `aligned`.
     """
@@ -334,7 +334,7 @@ def _check_twin(name: str, twin: Trajectory, reference: Trajectory) -> None:
             f"simulate(setup, seeds={seeds[1]})",
         )
     tasks = [one.setup.task for one in (twin, reference)]
-    if tasks[0] != tasks[1] and not (all(isinstance(task, Task) for task in tasks) and same_samples(*tasks)):
+    if tasks[0] != tasks[1] and not (isinstance(tasks[1], Task) and same_samples(tasks[0], tasks[1])):
         raise BadInput(
             f"{name!r} has learned {tasks[0]!r}, the reference {tasks[1]!r}, with other samples",
             "twins of one task",

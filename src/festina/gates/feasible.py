@@ -83,7 +83,7 @@ def implementable_patterns(task: Task, *, bias: bool = False, most: int = 100_00
 
 
 def _refuse_many(x: np.ndarray, most: int) -> None:
-    """Refuse at once what random weights already show to have too many patterns."""
+    """Refuse at once samples for which random weights already make more than `most` patterns."""
     if len(x) <= math.log2(most):
         return
     scaled, step = x / _power_of_two(x, axis=0), max(1, AT_ONCE // len(x))

@@ -56,6 +56,7 @@ class Frozen:
 
     @property
     def net(self) -> Gated:
+        assert isinstance(self.setup.net, Gated)  # `frozen_twin` made it
         return self.setup.net
 
     def __repr__(self) -> str:
@@ -143,7 +144,7 @@ def _layered(gates: Sequence[Found], width: int | Sequence[int] | str, sees: Ite
 
 
 def with_outputs(trained: Trajectory, progress: bool | None) -> Trajectory:
-    """The recorded network with all that a twin is compared by; trained again if that was not recorded."""
+    """The recorded network with every observable that the comparison needs; retrained if some are missing."""
     missing = [name for name in COMPARED if name not in trained]
     if not missing:
         return trained

@@ -44,7 +44,7 @@ def purity(
 
     - `share` (…, kind): of each kind that ever occurs; 1 in sum. Pure kinds come first, then split ones, "000" last.
     - `all_on`, `pure`, `split`, `dead`: shares of the kinds "111", without an x and not "000", with an x, and "000".
-    - `on_for` (…, values_on): of units that split no value and are on for so many of them, 0 (dead) to all.
+    - `on_for` (…, values_on): of units that split no value, by how many values they are on for: 0 (dead) to all.
     - `majority` (…, vote): the same as `share` by majority: 1 where a unit is on for more than half of the samples.
     - `strong`, `distinct`: how many units are strong at that time, and how many patterns over samples these have.
     - `never_growing` (seed, layer): share of the units, by number, that at no time exceed `small` of the largest unit
@@ -134,7 +134,7 @@ def _counts(network: Recording, label: str) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _words(states: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """States (…, value) as numbers of words, one letter for each value; and the words, pure ones first, 0s last."""
+    """Encode each unit's state per label value as a word of 1, 0 and x; return word indices and the words."""
     letters = np.ascontiguousarray(STATES[states])
     raw, number = np.unique(letters.view(f"S{letters.shape[-1]}")[..., 0], return_inverse=True)
     words = [word.decode() for word in raw]
@@ -188,5 +188,5 @@ def _differ(packed: np.ndarray, first: np.ndarray) -> np.ndarray:
 
 
 def _each(function: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
-    """A function of what arrays (seed, time, …) hold at each seed and time."""
+    """Apply a function to each seed and time."""
     return np.array([[function(*at) for at in zip(*seed, strict=True)] for seed in zip(*arrays, strict=True)])

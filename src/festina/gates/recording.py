@@ -15,6 +15,7 @@ from .._setup.setup import Setup
 from .._setup.spec import from_spec
 from .._setup.trajectory import Trajectory
 from .._training.simulate import simulate
+from ..nets.base import Net
 from ..tasks.base import Task, TaskSequence
 
 PROBED = ("gates", "unit_size", "loss", "outputs")  # by a probe as by `simulate`, but for the axis of seeds
@@ -43,7 +44,7 @@ def record(
 
 @dataclasses.dataclass(frozen=True)
 class Recording:
-    """What a trajectory tells of the gates of a network."""
+    """What a trajectory says about the gates of a network."""
 
     setup: Setup
     times: np.ndarray
@@ -56,7 +57,7 @@ class Recording:
 
     @property
     def task(self) -> Task:
-        return self.setup.task
+        return self.setup.single_task
 
     @property
     def samples(self) -> int:
@@ -128,7 +129,7 @@ def _network(trained: Trajectory) -> Setup:
 
 
 def recording(trained: object, *, least: int = 1, task: Task | None = None) -> Recording:
-    """Read a trajectory; it must have gates at `least` so many times, recorded on `task` if one is given."""
+    """Read a trajectory; it must have gates at `least` times or more, recorded on `task` if one is given."""
     trained = as_trained(trained)
     if not isinstance(trained, Trajectory) or "gates" not in trained:
         what = f"a trajectory with {', '.join(trained)}" if isinstance(trained, Trajectory) else shown(trained)
@@ -149,7 +150,7 @@ def recording(trained: object, *, least: int = 1, task: Task | None = None) -> R
     if isinstance(setup.task, TaskSequence):
         raise BadInput("gates recorded over a sequence of tasks", "one task", "record each task by itself")
     if task is not None:
-        if not same_samples(task, setup.task):
+        if not same_samples(task, setup.single_task):
             raise BadInput(
                 f"task = {shown(task)}, with other samples than the gates were recorded on",
                 "the task of the recording: a gate belongs to a sample",
@@ -160,6 +161,13 @@ def recording(trained: object, *, least: int = 1, task: Task | None = None) -> R
     seeds, unknown = trained.coordinates["seed"], trained.provenance.get("no_setup", "")
     gates, size, loss = (trained[name] for name in ("gates", "unit_size", "loss"))
     return Recording(setup, trained.times, seeds, gates, size, loss, layer, unknown)
+
+
+def slope_of(net: Net) -> float:
+    """The slope of a unit that is off; nets whose units do more than switch are refused."""
+    if net.off_slope is None:
+        raise BadInput(f"gates of {net!r}", "units that switch between on and off", 'use nets.MLP with "relu"')
+    return net.off_slope
 
 
 def same_samples(task: object, other: Task) -> bool:

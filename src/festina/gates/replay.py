@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from .._foundation import checks
 from .._foundation.arrays import AnyArray, RandomKey, Weights
@@ -28,10 +28,9 @@ from ..inits.base import Init
 from ..inits.given import Given
 from ..nets.base import Net
 from ..nets.gated.net import Gated
-from ..nets.mlp import MLP
 from ..tasks.base import Task
 from ._ladder import INPUTS, OUTPUTS, open_edges
-from .recording import Recording, as_trained, recording, unpacked
+from .recording import Recording, as_trained, recording, slope_of, unpacked
 
 Rows = Float[AnyArray, "sample unit"]
 STRAYED = 0.01  # of the first loss; rounding of float32 stays below it but at the end of long plateaus
@@ -45,8 +44,8 @@ class Replay:
     `errors` (seed, time) are the largest differences between outputs of the twin and recorded ones, in units of the
     largest output; where outputs were not recorded, those of the network as it was trained again beside its twin.
     `loss_errors` (seed, time) are differences from the recorded loss, in units of the first. `error` is the largest of
-    all. `flipped` (seed, time) is the share of recorded gates that came out otherwise in the second training: 0 where
-    it repeats the first bit for bit, and a few gates at their threshold where it does so to rounding.
+    all. `flipped` (seed, time) is the share of recorded gates that differ in the second training: 0 where it repeats
+    the first bit for bit; where it does so to rounding, a few gates at their threshold differ.
     """
 
     trajectory: Trajectory  # of the twin
@@ -134,7 +133,7 @@ def replay(trained: Trajectory, task: Task | None = None, *, progress: bool | No
 
 def _with_twin(setup: Setup) -> Setup:
     """The setup of a ReLU network and its twin, which learn the same answers side by side."""
-    task = setup.task
+    task = setup.single_task
     doubled = Task(np.concatenate([task.cov_yx] * 2), task.cov_x, x=task.x, y=np.concatenate([task.y] * 2, axis=1))
     return setup.replace(task=doubled, net=_NetAndTwin(setup.net), init=_Twice(setup.init, setup.net, task))
 
@@ -143,7 +142,7 @@ def _with_twin(setup: Setup) -> Setup:
 class _NetAndTwin(Net):
     """A ReLU network, and behind it a gated linear one that takes its gates; each writes half of the outputs."""
 
-    relu: MLP
+    relu: Net
 
     @property
     def hidden(self) -> Any:
@@ -207,10 +206,10 @@ def scheduled_twin(network: Recording, seed: int) -> Setup:
     out_of = dict.fromkeys([INPUTS], weights[0])
     for matrix, level in zip(weights[1:], levels, strict=True):
         out_of |= {node.name: matrix for node in level}
-    everything = _Node("", slice(None), None)  # all inputs, or all outputs
 
     def block(source: str, target: str) -> np.ndarray:
-        rows, columns = (nodes.get(name, everything).units for name in (target, source))
+        # Inputs and outputs are no nodes of units: a layer has all of their rows or columns.
+        rows, columns = (nodes[name].units if name in nodes else slice(None) for name in (target, source))
         return np.asarray(out_of[source])[rows][:, columns]
 
     live = [node for name, node in nodes.items() if any(name in edge for edge in edges)]
@@ -227,8 +226,8 @@ class _Node:
     """Units of one history; `gates` are (time, sample)."""
 
     name: str
-    units: Any
-    gates: Any
+    units: Int[np.ndarray, " unit"]
+    gates: Float[np.ndarray, "time sample"]
 
 
 def _histories(units: Recording, layer: int, seed: int) -> list[_Node]:
@@ -238,7 +237,7 @@ def _histories(units: Recording, layer: int, seed: int) -> list[_Node]:
         _Node(
             f"layer {layer} history {k + 1}",
             np.flatnonzero(members.ravel() == k),
-            np.where(unpacked(history, units.samples), 1.0, units.setup.net.off_slope),
+            np.where(unpacked(history, units.samples), 1.0, slope_of(units.setup.net)),
         )
         for k, history in enumerate(histories)
     ]

@@ -119,8 +119,8 @@ def basis(key: RandomKey, width: int, count: int) -> Float[Array, "width count"]
 def normal(key: RandomKey, shape: Shape) -> Float[Array, ...]:
     """Gaussian numbers of variance 1, those of `jax.random.normal`.
 
-    Each depends on its place alone, so the first of a longer draw are the same; lengths that are powers of two share
-    compiled code, where every new shape would take half a second.
+    Each depends on its position alone, so a longer draw begins with the same numbers; lengths that are powers of two
+    share compiled code, where every new shape would take half a second.
     """
     count = math.prod(shape)
     return _normal(key, 1 << max(count - 1, 0).bit_length())[:count].reshape(shape)

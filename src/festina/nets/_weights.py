@@ -50,7 +50,7 @@ def _refuse_misfits(net: Net, layers: Weights, x: Rows | None) -> None:
 
 
 def listed_layers(weights: object, count: int) -> tuple[Any, ...]:
-    """One array, or one pair of arrays, for each of so many layers or edges."""
+    """One array, or one pair of arrays, for each of `count` layers or edges."""
     if not isinstance(weights, (list, tuple)) or len(weights) != count:
         given = f"{len(weights)} of them" if isinstance(weights, (list, tuple)) else type(weights).__name__
         raise BadInput(f"weights is {given}", f"a list of weights, one for each of the {count} layers or edges", HOW)

@@ -176,12 +176,15 @@ class Net(abc.ABC):
 
     @property
     def junctions(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-        """Of a linear net, for every hidden layer: the numbers of the weights into it, and of those out of it."""
+        """For every hidden layer of a linear net: the numbers of the weights into it, and of those out of it."""
         return ()
 
     @property
     def training(self) -> str:
-        """ "joint" if all of the net descends one loss; "sequential" if every rank descends what lower ones leave."""
+        """How the net descends: "joint", all of it one loss, or "sequential".
+
+        In sequential training each rank follows the gradient of the error left by all lower ranks.
+        """
         return "joint"
 
     def maps_by_rank(self, weights: Weights) -> tuple[LinearMap, ...]:
@@ -212,7 +215,7 @@ class Net(abc.ABC):
 
     @property
     def stacks(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of numbers of weights (leaves of the pytree, in order) that have equal role and shape.
+        """Groups of weights of equal role and shape, each weight by its number among the leaves of the pytree.
 
         The trainer holds each group as one array.
         """
@@ -220,9 +223,9 @@ class Net(abc.ABC):
 
     @property
     def steps_by_layer(self) -> bool:
-        """Whether it is `layer` after `layer` on `thinned` inputs, with `activation` and `skip` as an MLP has them.
+        """Whether the net applies `layer` after `layer` to `thinned` inputs, with `activation` and `skip` of an MLP.
 
-        Then it may be trained layer by layer.
+        Such a net may be trained layer by layer.
         """
         return False
 
@@ -231,7 +234,7 @@ class Net(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} is not trained layer by layer")
 
     def thinned(self, x: Activity, key: RandomKey | None, number: Number) -> Activity:
-        """The inputs of layer `number` that noise leaves, where there is a key to draw with."""
+        """The inputs of layer `number` after noise is drawn with `key`; unchanged where there is no key."""
         return x
 
     # Gated paths
@@ -259,7 +262,7 @@ class Net(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} has no paths")
 
     def closed_edges(self, tasks: Iterable[Task]) -> tuple[str, ...]:
-        """The names of edges through which no sample of any task opens a path: they stay as they start."""
+        """The names of edges through which no sample of any task opens a path: their weights never change."""
         return ()
 
     def draw(self, task: Task | None = None, ax: Axes | None = None) -> Figure:

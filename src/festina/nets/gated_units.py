@@ -22,7 +22,7 @@ __all__ = ["GatedUnits"]
 
 
 class OneLayer(Net):
-    """What a layer of gated units is on any rows and on one task."""
+    """What a layer of gated units and its form lifted on a task share."""
 
     on: Any
     sees: Any
@@ -102,7 +102,7 @@ class GatedUnits(OneLayer):
 
 @noun
 class UnitsWithGates(OneLayer):
-    """The same net where every row of inputs carries its gates behind them."""
+    """The same net, with the gates of every sample appended to its row of inputs."""
 
     on: Float[AnyArray, "one unit"]  # only its shape
     sees: Float[AnyArray, "unit input"] | None

@@ -105,7 +105,7 @@ class MLP(Net):
         return x @ layer[0].T + layer[1] if self.bias else x @ layer.T
 
     def thinned(self, x: Activity, key: RandomKey | None, number: Number) -> Activity:
-        """The inputs of a layer that dropout leaves, where there is a key to draw with."""
+        """The inputs of a layer after dropout drawn with `key`; unchanged where there is no key."""
         if key is None or not self.dropout:
             return x
         kept = jax.random.bernoulli(jax.random.fold_in(key, number), 1 - self.dropout, x.shape)

@@ -8,7 +8,7 @@ from . import OBSERVABLES
 
 def axis_names(setup: Setup) -> dict[str, list[str]]:
     """The names that a lifted setup has for the entries of axes."""
-    task = setup.task
+    task = setup.single_task
     names = {"input": task.inputs, "feature": task.features, "sample": task.items}
     # A matrix between an axis and itself has two names for it.
     names |= {f"{axis}_": entries for axis, entries in names.items()}

@@ -36,17 +36,17 @@ class Points:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What a trajectory of pairs says about them."""
+        """What the provenance of a trajectory says about its pairs."""
         return facts_of(self.samples, self.pairs, self.input_gap, self.target_gap)
 
     @property
     def input_gap(self) -> OfPairs | None:
-        """X of every pair."""
+        """X, the squared distance of the inputs, of every pair."""
         return None if self.inputs is None else gaps(self.inputs.reshape(self.samples, -1), self.pairs)
 
     @property
     def target_gap(self) -> OfPairs | None:
-        """Y of every pair."""
+        """Y, the squared distance of the targets, of every pair."""
         return None if self.targets is None else gaps(self.targets, self.pairs)
 
 
@@ -56,7 +56,7 @@ def names_of(pairs: Pairs) -> np.ndarray:
 
 
 def facts_of(samples: int, pairs: Pairs, input_gap: OfPairs | None, target_gap: OfPairs | None) -> dict[str, Any]:
-    """What a trajectory of pairs says about them; gaps may be None."""
+    """What the provenance of a trajectory says about its pairs; gaps may be None."""
     known = {"input_gap": input_gap, "target_gap": target_gap}
     listed = {name: None if gap is None else gap.tolist() for name, gap in known.items()}
     return {"samples": samples, "pairs": pairs.tolist(), **listed}
@@ -95,7 +95,8 @@ def checked_points(
 ) -> Points:
     """Points with inputs (sample, …), targets (sample, feature) and pairs of samples, checked against each other.
 
-    If nothing is asked of pairs (`paired`), there are none. `samples` says how many there are if inputs are not known.
+    Unless observables of pairs are asked for (`paired`), there are no pairs. `samples` is the number of samples, needed
+    if inputs are not known.
     """
     rows, wanted = None, None
     if inputs is not None:
@@ -143,7 +144,7 @@ def _checked_pairs(pairs: object, samples: int) -> Pairs:
 
 
 def checked_pairs(pairs: object, samples: int | None = None) -> Pairs:
-    """Pairs of sample numbers (pair, 2), of so many samples if their number is known."""
+    """Pairs of sample numbers (pair, 2), below `samples` if that number is known."""
     try:
         array = np.asarray(list(pairs))  # pyright: ignore[reportArgumentType, reportCallIssue]
     except Exception:  # lists of others raise what they like

@@ -67,7 +67,7 @@ def _output_distance(view: View, outputs: Float[AnyArray, "sample feature"]) -> 
 
 
 def _output_alignment(view: View, outputs: Float[AnyArray, "sample feature"]) -> OfPairs:
-    """w = P − dy·Δy*, without the difference of large numbers that it is near the end."""
+    """w = P − dy·Δy*, without subtracting P and dy·Δy*, which are nearly equal near the end."""
     changes = _changes(view, outputs)
     return jnp.sum(changes * (changes - view[_COMPARED].target_changes), axis=1)
 

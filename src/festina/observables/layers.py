@@ -11,7 +11,7 @@ from .base import FromActivity, Observable, Part, View
 from .lacking import no_hidden_activity, no_linear_layers, no_samples
 from .maps import MODES
 
-INPUTS = Part("x", lambda occasion: occasion.lifted.task.x)  # the samples of the task
+INPUTS = Part("x", lambda occasion: occasion.lifted.single_task.x)  # the samples of the task
 
 
 def _representation(view: View, weights: Weights) -> Float[AnyArray, "sample unit"]:

@@ -18,7 +18,7 @@ from .lacking import not_linear
 
 
 def _modes_of_starts(occasion: Occasion) -> Modes:
-    task, net, weights = occasion.lifted.task, occasion.lifted.net, occasion.weights
+    task, net, weights = occasion.lifted.single_task, occasion.lifted.net, occasion.weights
     if task.d_out <= 2 * task.d_in:
         return modes_of_starts(task.moments_only(), net, weights)
     starts = [jax.tree.map(lambda leaf, k=k: leaf[k], weights) for k in range(len(jax.tree.leaves(weights)[0]))]
@@ -35,7 +35,9 @@ def modes_of_starts(task: Task, net: Net, weights: Weights) -> Modes:
 # The modes of the task; where singular values are equal, in the basis that fits the start.
 MODES = Part("modes", _modes_of_starts, of_seed=lambda setup, seed: setup.modes(seed))
 # Shares of the modes in each level of equal singular values, (level, mode).
-_LEVELS = Part("levels", lambda occasion: level_members(np.asarray(occasion.lifted.task.modes().singular_values)))
+_LEVELS = Part(
+    "levels", lambda occasion: level_members(np.asarray(occasion.lifted.single_task.modes().singular_values))
+)
 
 
 def _no_map(setup: Setup) -> str:

@@ -14,7 +14,7 @@ from .loss import norm
 
 
 def _bases(occasion: Occasion) -> tuple[tuple[AnyArray, ...], tuple[AnyArray, ...]]:
-    bases = bases_of_paths(occasion.setup.net, occasion.setup.task)
+    bases = bases_of_paths(occasion.setup.net, occasion.setup.single_task)
     return bases.left, bases.right
 
 
@@ -28,7 +28,7 @@ def _path_norms(view: View, weights: Weights) -> Float[AnyArray, " path"]:
 
 
 def _path_modes(view: View, weights: Weights) -> Float[AnyArray, "path mode"]:
-    """u_kᵀ W_p v_k of every mode of every path's own moments; 0 behind its last mode."""
+    """u_kᵀ W_p v_k of every mode of every path's own moments; 0 after its last mode."""
     bases = zip(*view[_BASES], view.net.paths(), strict=True)
     return jnp.stack([jnp.einsum("om,oi,im->m", u, product(weights, path.edges), v) for u, v, path in bases])
 

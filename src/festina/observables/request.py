@@ -14,7 +14,7 @@ from .compared_points import Points, checked_points
 
 
 def names_to_record(observe: object, setup: Setup) -> tuple[str, ...]:
-    """The observables asked for, and those beside them that the setup has; others are refused with the reason."""
+    """The observables asked for, plus their companions (`recorded_with`) that the setup has; others are refused."""
     if observe is None:
         return ("loss", "modes") if setup.net.linear else ("loss",)
     names = known_names(observe, OBSERVABLES, "observable")
@@ -33,11 +33,11 @@ def points_to_compare(setup: Setup, names: Iterable[str], pairs: object) -> Poin
             of_pairs = [name for name, known in OBSERVABLES.items() if known.of_pairs]
             raise BadInput("pairs, and no observable of pairs", f"one of: {', '.join(of_pairs)}", "name it in observe=")
         return None
-    return checked_points(setup.task.x, setup.task.y, pairs)
+    return checked_points(setup.single_task.x, setup.single_task.y, pairs)
 
 
 def view_in_training(occasion: Occasion, names: Iterable[str]) -> View:
-    """What the named observables look at while all seeds are trained; parts that differ by seed have a seed axis."""
+    """The view of the named observables while all seeds are trained; parts that differ by seed have a seed axis."""
     per_seed = {part.name: part.make(occasion) for part in _needed(names) if part.differs_by_seed}
     return _shared_view(occasion, names).with_seed(per_seed)
 
@@ -50,7 +50,7 @@ def view_of_seed(occasion: Occasion, names: Iterable[str], seed: int) -> View:
 
 def _shared_view(occasion: Occasion, names: Iterable[str]) -> View:
     setup = occasion.lifted
-    evidence = evidence_of(setup.net, setup.task, full_batch=setup.rule.full_batch)
+    evidence = evidence_of(setup.net, setup.single_task, full_batch=setup.rule.full_batch)
     shared = {part.name: part.make(occasion) for part in _needed(names) if not part.differs_by_seed}
     return View(setup.net, evidence, shared, {})
 

@@ -305,7 +305,7 @@ def _label(subset: tuple[int, ...]) -> str:
 
 
 def _modes_and_members(occasion: Occasion) -> tuple[Modes, Float[np.ndarray, "saddle mode"]]:
-    table = saddles(occasion.lifted.task, occasion.setup.net.hidden[0])
+    table = saddles(occasion.lifted.single_task, occasion.setup.net.hidden[0])
     return table.modes, np.asarray(table.members, float)
 
 

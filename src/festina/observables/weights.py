@@ -16,7 +16,7 @@ from .loss import norm
 
 def _cov_x(occasion: Occasion) -> Float[AnyArray, "in in"]:
     """Σˣ of the first task of a sequence, so that a mere change of task does not change the kernel."""
-    return (occasion.tasks or (occasion.lifted.task,))[0].cov_x
+    return (occasion.tasks or (occasion.lifted.single_task,))[0].cov_x
 
 
 _START = Part("start", lambda occasion: occasion.start, of_seed=lambda setup, seed: setup.weights(seed))

@@ -22,7 +22,7 @@ def is_recurrent(module: Module) -> bool:
 
 
 def first_of(output: object) -> object:
-    """What a recurrent module gives besides its last state."""
+    """The output of a recurrent module, without its last state."""
     return output[0] if isinstance(output, tuple) else output
 
 

@@ -16,7 +16,7 @@ DEEPEST = 32  # tuples and dicts in each other; one that holds itself has no end
 
 
 def increasing(times: object) -> Float[np.ndarray, " time"]:
-    """The times of a record."""
+    """The times of a record, refused unless they increase."""
     checked = real_array(times, "times", ndim=1)
     if not len(checked) or (np.diff(checked) <= 0).any():
         raise BadInput(f"times = {checked}", "at least one time, increasing", "sort the records by time")
@@ -24,7 +24,7 @@ def increasing(times: object) -> Float[np.ndarray, " time"]:
 
 
 def leaves(value: object, where: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """What tuples and dicts hold, in their order, each with the place at which it is."""
+    """The leaves of nested tuples and dicts in their order, each with its place."""
     if depth > DEEPEST:
         _refuse_endless(where)
     if isinstance(value, Mapping):
@@ -98,7 +98,7 @@ def shapes(inputs: object) -> str:
 
 
 def main_output(output: object, is_tensor: Callable[[object], bool], samples: int) -> tuple[str, Any] | None:
-    """Of several outputs the one that is meant if none is named, and where it is: the logits, or the first (sample, …).
+    """The one of several outputs that is taken by default, and its place: the logits, or the first (sample, …).
 
     An object counts as the dict of its attributes.
     """

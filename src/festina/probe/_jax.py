@@ -98,7 +98,7 @@ class JaxProbe(Probe):
 
 
 def check_layers(layers: object) -> None:
-    """Refuse what can name no layers, before there are any to choose from."""
+    """Refuse a value that cannot name layers, before their names are known."""
     known = layers is None or isinstance(layers, (str, Mapping))
     if not known and not all(isinstance(name, str) for name in _listed(layers)):
         checks.names(layers, "layers")
@@ -110,7 +110,7 @@ def _listed(layers: object) -> tuple[Any, ...]:
 
 
 def chosen(layers: object, names: list[str]) -> dict[str, str]:
-    """{label: name} of what a user says about layers that are known by name only."""
+    """{label: name} of the layers that a user chooses, where layers are known by name only."""
     if not names:
         raise BadInput("no layers", "activities by name", "give at least one: {layer: activity}")
     if layers is None:
@@ -162,7 +162,7 @@ def jax(
     `function(params, inputs)` gives (outputs, {layer: activity}), each (sample, …); `params` is whatever the loop
     trains, an Equinox model for example. It is called only at the steps to record. `inputs` is what it takes: an array,
     or a tuple or dict of them. `layers` chooses among the names: one, a pattern, a list, {alias: name} or "middle"
-    (number L // 2); None is all. Nothing tells the probe of the end of the last step, so call `step` once more after
-    the loop. The rest is as in `probe.torch`.
+    (number L // 2 of all L, from 0); None takes all. Nothing tells the probe of the end of the last step, so call
+    `step` once more after the loop. The rest is as in `probe.torch`.
     """
     return JaxProbe(function, layers, inputs, targets, pairs, at, observe, lr)

@@ -30,7 +30,7 @@ class Target:
 
     @property
     def described(self) -> str:
-        """For provenance."""
+        """The layer as provenance names it."""
         if self.function is not None:
             return f"function {getattr(self.function, '__name__', type(self.function).__name__)}"
         return f"{type(self.module).__name__} {self.name}" + ("" if self.call is None else f", call {self.call}")
@@ -85,7 +85,7 @@ def shape_of(value: object) -> str:
 
 
 class Choice(NamedTuple):
-    """The layers that are meant if none is named, in the order in which they are run; what was chosen, and a note."""
+    """The layers that are recorded by default, in the order in which they run; what was chosen in words, and a note."""
 
     targets: list[Target]
     said: str
@@ -149,7 +149,7 @@ def _counted(calls: Sequence[Call]) -> str:
 
 
 class Chooser:
-    """Turns what a user says about layers into targets."""
+    """Turns the `layers` argument of a probe into targets."""
 
     def __init__(self, model: Module, inputs: object):
         self.model, self.inputs = model, inputs
@@ -253,7 +253,7 @@ class Chooser:
 
 
 class Layers(tuple):
-    """The modules of a model: rows (name, type, shapes of its outputs at every call, taken if none is named)."""
+    """The modules of a model: rows (name, type, shapes of its outputs at every call, recorded by default)."""
 
     def __repr__(self) -> str:
         wide = [max([len(row[column]) for row in self], default=0) for column in (0, 1)]
@@ -270,7 +270,7 @@ def layers(model: Module, inputs: object = None) -> Layers:
     """The modules of a torch model, by the names that a probe takes.
 
     With `inputs` it runs the model once, as a probe does, and also shows the shape of every output, modules that
-    are called several times or not at all, and which layers a probe takes if none is named.
+    are called several times or not at all, and which layers a probe records by default.
     """
     model = usable(model)
     named = names_of(model)

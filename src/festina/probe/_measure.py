@@ -32,7 +32,7 @@ def reading(name: str) -> FromActivity:
 
 
 def checked_names(observe: object, *, outputs: bool, targets: bool) -> tuple[str, ...]:
-    """The observables asked for, or all small ones that can be had, and those beside them."""
+    """The observables asked for, plus their companions (`recorded_with`); None takes all small ones available."""
 
     def lacks(name: str) -> str:
         if reading(name).needs_targets and not targets:

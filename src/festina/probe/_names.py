@@ -35,7 +35,7 @@ def with_call(text: str) -> tuple[str, int] | None:
     return (match[1], int(match[2])) if match else None
 
 
-def listed(names: Sequence[str]) -> str:
+def first_few(names: Sequence[str]) -> str:
     """The first of some names, and how many there are."""
     return ", ".join(names[:SHOWN]) + (f", … ({len(names)} in all)" if len(names) > SHOWN else "")
 
@@ -46,4 +46,4 @@ def unknown(name: str, names: Iterable[str], whose: str, listing: str) -> Unknow
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
     do = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose from {listing}"
     what = "no layer fits the pattern" if is_pattern(name) else "unknown layer"
-    return UnknownName(f"{what} {name!r} of {whose}", f"one of: {listed(names) or 'nothing, it has none'}", do)
+    return UnknownName(f"{what} {name!r} of {whose}", f"one of: {first_few(names) or 'nothing, it has none'}", do)

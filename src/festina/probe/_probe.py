@@ -64,7 +64,7 @@ class Probe:
 
     @property
     def _time(self) -> float:
-        """When it is: the steps up to now, or lr × steps, computed as `simulate` does, to the last bit."""
+        """The present time: the steps up to now, or lr × steps, computed as `simulate` does, to the last bit."""
         return self.steps if self._lr is None else self.steps * self._lr
 
     def _look(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import xarray
 
 Curve: TypeAlias = Float[np.ndarray, " time"]
-LAST = 50  # the end of a run is the last of so many parts of it
+LAST = 50  # the end of a run is the last of this many equal parts of it
 TRANSITION = (0.4, 0.6)  # of the way that the output goes along the target
 RATES = ("eta_h", "eta_y", "kappa")
 NUMBERS = (

@@ -39,7 +39,7 @@ def structure(
     rates: object = None,
     depth: int | None = None,
 ) -> xarray.Dataset:
-    """What the two-point theory predicts for every pair of points, each pair by itself, from where a network is now.
+    """What the two-point theory predicts for every pair of points by itself, from the present state of a network.
 
     Gives an `xarray.Dataset` with the axes (layer, sample, sample_), of squared distances:
 

@@ -20,7 +20,7 @@ from ._chain import Chain, ChainWeights, chain_of, not_descent, setup_of
 from ._evaluate import as_array, evaluate, is_compiled, library, taken, tensor, usable
 from ._layers import Chooser
 from ._measure import Record, needs_outputs
-from ._names import listed
+from ._names import first_few
 from ._probe import At, Probe
 from ._torch_activity import ActivityReader
 
@@ -178,7 +178,7 @@ class TorchProbe(Probe):
         }
 
     def _network(self) -> Mapping[str, object]:
-        """What `festina.gates` has to know of a network: its setup, or what of it is known and what is not."""
+        """What `festina.gates` needs of a network: its setup, or the parts that are known and why others are not."""
         if isinstance(self._chain, str):
             return {"no_network": self._chain}
         if self._points.targets is None:
@@ -192,7 +192,7 @@ class TorchProbe(Probe):
         return known if self._chain.after else {**known, "before_activations": True}
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()}; layers {listed(self.layers)}" + (f"; {self._said}" if self._said else "")
+        return f"{super().__repr__()}; layers {first_few(self.layers)}" + (f"; {self._said}" if self._said else "")
 
     def _how_to_count(self) -> str:
         return "train with a torch optimiser of this model, or call probe.step() first thing in every iteration"
@@ -226,12 +226,8 @@ def torch(
 
     Args:
         model: a torch.nn.Module; a compiled one is recorded from its uncompiled code.
-        layers: a name from `probe.layers(model)`; a call of a module used several times, "relu[1]"; a pattern, in
-            which `*` stands for one part between dots and `**` for any; a list of these; {alias: name, module,
-            (name, call) or function (model, x) -> tensor}; a module; a predicate (name, module) -> bool; "middle",
-            number L // 2 of the L layers of None; None, all calls of activation and recurrent modules except one that
-            gives the model's output, or, in a model without, all calls of modules with parameters except the last.
-            Activations are those of torch, and modules without weights that change every number by itself.
+        layers: which layers to record, in one of the forms listed below; None takes every activation and recurrent
+            module except the output.
         inputs: (sample, …); moved to the device and precision of the model. Several arguments are a tuple, for
             model(*inputs), or a dict, for model(**inputs): the first array says how many samples there are, what has
             another first axis is passed on as it is, and X is summed over the rest. One dict as an argument: ({…},).
@@ -251,6 +247,19 @@ def torch(
             first that is (sample, …), and says so in a note.
         lr: the learning rate; times are then lr × steps, as those of `simulate` and `solve`. None counts steps. It is
             taken at its word: with momentum or a schedule these are not the times of a gradient flow.
+
+    `layers` is one of
+
+    - None (default): every call of an activation or recurrent module, except one that gives the model's output. In a
+      model without such modules, every call of a module with parameters, except the last. Activations are those of
+      torch, and modules without parameters that change every number by itself;
+    - "middle": the middle one of the layers recorded by default, number L // 2 of L, counted from 0;
+    - a name from `probe.layers(model)`; "relu[1]" is the second call of a module that is used several times;
+    - a pattern of names, in which `*` stands for one part between dots and `**` for any number of parts;
+    - a module of the model;
+    - a list of names, patterns and modules;
+    - a predicate (name, module) -> bool, which is true of the modules to record;
+    - {alias: layer}, where a layer is a name, a module, (name, call) or a function (model, x) -> tensor.
 
     Activities are those that leave a module, after its own forward hooks, flattened for each sample. The model runs
     in eval mode, so dropout is off and batch norm uses its running statistics; optimiser steps are counted after the

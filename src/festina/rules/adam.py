@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -22,10 +22,10 @@ class Adam(Discrete):
     Time is lr × steps, a convention, not a flow.
     """
 
-    lr: Any
-    beta1: Any = 0.9
-    beta2: Any = 0.999
-    epsilon: Any = 1e-8
+    lr: Number
+    beta1: Number = 0.9
+    beta2: Number = 0.999
+    epsilon: Number = 1e-8
     batch: int | None = static(default=None)
     follows_gradient: ClassVar[bool] = False
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -28,6 +28,7 @@ from jaxtyping import Float, Int
 from .._figures.style import TIME
 from .._foundation.arrays import AnyArray, Number, RandomKey, Weights
 from .._foundation.checks import is_traced
+from .._foundation.errors import BadInput
 
 Times: TypeAlias = Number | Float[AnyArray, " time"]
 SampleNumbers: TypeAlias = Int[AnyArray, " batch"]  # numbers of samples
@@ -37,6 +38,9 @@ Gradient: TypeAlias = Callable[[Weights, SampleNumbers | None], tuple[Number, We
 
 class Rule(abc.ABC):
     """How weights change, and what a unit of time is."""
+
+    if TYPE_CHECKING:
+        __dataclass_fields__: ClassVar[dict[str, Any]]  # every rule is a noun
 
     follows_gradient: ClassVar[bool] = True  # whether every change is a multiple of −∂loss/∂W
     clock: ClassVar[str] = TIME  # what its times count, as the label of an axis
@@ -59,14 +63,14 @@ class Rule(abc.ABC):
 class Discrete(Rule):
     """A rule that moves in steps; one step of rate lr lasts lr units of time, unless it overrides its clock."""
 
-    lr: Any
+    lr: Number
 
     def steps(self, times: Times) -> Times:
         """Whole numbers of steps nearest to `times`."""
         return (jnp if is_traced(times, self.lr) else np).round(times / self.lr)
 
     def time_of_steps(self, steps: Times) -> Times:
-        """The time that so many steps take."""
+        """The time that `steps` steps take."""
         return steps * self.lr
 
     @property
@@ -92,7 +96,7 @@ class Discrete(Rule):
 class Flow(Rule):
     """dW/dt = −∂loss/∂W, integrated adaptively; it has a state at every time."""
 
-    rtol: Any
+    rtol: Number
 
     def on_clock(self, times: Times) -> Times:
         return times
@@ -100,3 +104,15 @@ class Flow(Rule):
     @abc.abstractmethod
     def absolute_tolerance(self, weights: Weights) -> Number:
         """The absolute tolerance of a flow from these weights."""
+
+
+def discrete(rule: Rule) -> Discrete:
+    """The rule if it moves in steps; a flow is refused."""
+    if not isinstance(rule, Discrete):
+        raise BadInput(f"the learning rate of {rule!r}", "a rule that moves in steps", "use rules.GradientDescent(lr)")
+    return rule
+
+
+def rate_of(rule: Rule) -> Number:
+    """The learning rate of a rule that moves in steps; a flow, which has none, is refused."""
+    return discrete(rule).lr

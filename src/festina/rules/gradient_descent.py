@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._foundation.arrays import Number, Weights
 from .._foundation.checks import positive
 from .._foundation.nouns import noun, settle
@@ -15,7 +13,7 @@ from .base import Discrete, Gradient, State
 class GradientDescent(Discrete):
     """W ← W − lr ∂loss/∂W on all samples."""
 
-    lr: Any
+    lr: Number
 
     def __post_init__(self):
         settle(self, lr=positive(self.lr, "lr"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._foundation.arrays import Number, Weights
 from .._foundation.checks import positive
 from .._foundation.nouns import noun, settle
@@ -18,8 +16,8 @@ class GradientFlow(Flow):
     of them, and no more than 1e-14. In float32 `rtol` is raised to what that precision can hold.
     """
 
-    rtol: Any = 1e-9
-    atol: Any = None
+    rtol: Number = 1e-9
+    atol: Number | None = None
 
     def __post_init__(self):
         atol = None if self.atol is None else positive(self.atol, "atol")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .._foundation.arrays import Number, RandomKey, Weights
 from .._foundation.checks import positive, whole
 from .._foundation.nouns import noun, settle, static
@@ -18,7 +16,7 @@ class SGD(Discrete):
     Samples that are left at the end of a pass, too few for a batch, are not used in that pass.
     """
 
-    lr: Any
+    lr: Number
     batch: int = static()
 
     def __post_init__(self):

@@ -20,8 +20,8 @@ from .base import Task
 def grid(rows: int = 3, columns: int = 4, spread: float = 1.0, features: int | None = None, seed: int = 0) -> Task:
     """A grid of items whose features vary smoothly: neighbours differ by about 1, each is within `spread` of 0.
 
-    Without `features` there are infinitely many, and the spectrum and its vectors are stated; with it, so many
-    Gaussian ones are drawn from `seed`.
+    `features` is the number of Gaussian features, drawn from `seed`. Without it there are infinitely many features, and
+    the spectrum and its vectors are known exactly.
     """
     rows, columns = whole(rows, "rows"), whole(columns, "columns")
     (down, down_vectors), (across, across_vectors) = _row(rows), _row(columns)

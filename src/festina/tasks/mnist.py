@@ -81,7 +81,7 @@ def mnist(
 
 @recipe
 def mnist_stand_in(samples: int = 1000, *, seed: int = 0, scaling: str = "normalised") -> Task:
-    """No MNIST: made-up images of its size, ten blurred prototypes with noise, for machines without the data."""
+    """Synthetic images of the size of MNIST's, ten blurred prototypes with noise, for machines without the data."""
     choice(scaling, "scaling", SCALINGS)
     random = np.random.default_rng(checked_seed(seed))
     coarse = random.random((CLASSES, 7, 7)) ** 3

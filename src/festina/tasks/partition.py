@@ -29,8 +29,8 @@ def partition(
 ) -> Task:
     """Clusters of `sizes` items with similarity `within` each cluster, and `noise` of each item's own.
 
-    Without `features` there are infinitely many, and the spectrum and its vectors are stated; with it, so many
-    Gaussian ones are drawn from `seed`.
+    `features` is the number of Gaussian features, drawn from `seed`. Without it there are infinitely many features, and
+    the spectrum and its vectors are known exactly.
     """
     sizes = counts(sizes, "sizes")
     if not sizes:

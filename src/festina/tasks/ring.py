@@ -31,8 +31,8 @@ def ring(
     """A ring of `items` whose features vary smoothly: neighbours differ by about 1, each is within `spread` of 0.
 
     `spread` is 1 unless given. In its place, `correlation` can give the similarity at distances 0 … items − 1 around
-    the ring. Without `features` there are infinitely many, and the spectrum and its vectors are stated; with it, so
-    many Gaussian ones are drawn from `seed`.
+    the ring. `features` is the number of Gaussian features, drawn from `seed`. Without it there are infinitely many
+    features, and the spectrum and its vectors are known exactly.
     """
     items = whole(items, "items", least=3)
     waves = np.arange(items) // 2 + np.arange(items) % 2  # 0, 1, 1, 2, 2, …: the cosine and sine of each wave

@@ -34,8 +34,8 @@ def tree(
 ) -> Task:
     """The leaves of a tree, with ±1 features that flip on each edge with probability `flip`.
 
-    `branching` has the number of children of each node, level by level. Without `features` there are infinitely
-    many, and the spectrum and its vectors are stated; with it, so many are drawn from `seed`.
+    `branching` has the number of children of each node, level by level. `features` is the number of features,
+    drawn from `seed`. Without it there are infinitely many, and the spectrum and its vectors are known exactly.
     """
     branching, flip = counts(branching, "branching"), _probability(flip)
     whole(math.prod(branching), "the number of leaves of branching", most=MOST_ITEMS)

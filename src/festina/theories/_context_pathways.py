@@ -2,8 +2,8 @@
 
 The theory of `context_race` covers networks of two-layer pathways: a common one, which sees all inputs in all contexts,
 and one for every subset of m of the C contexts, which sees the items alone, on a task that has the same tree of
-features in every context. `read_pathways` recognises such a network by its gates, and says in words what it is instead;
-`unlike_trees` measures how far the task is from equal trees.
+features in every context. `read_pathways` recognises such a network by its gates, and says of others in words why they
+are none; `unlike_trees` measures how far the task is from equal trees.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from jaxtyping import Float
 
 from .._setup.setup import Setup
 from ..nets._memory import once_per_task
-from ..nets.gated.net import Gated
+from ..nets.base import Net
+from ..nets.gated.graph import graph_of
+from ..nets.gated.plan import plan_of
 from ..tasks.base import Task
 from ..tasks.contextual import contextual
 from ._gated import MOST_PATHS
@@ -36,12 +38,13 @@ class ContextPathways:
 
 
 @once_per_task
-def read_pathways(net: Gated, task: Task) -> ContextPathways | str:
-    """The pathways of a gated network on a task, or words for what it is instead."""
+def read_pathways(net: Net, task: Task) -> ContextPathways | str:
+    """The pathways of a gated network on a task, or in words why it is no such network."""
     if net.switch_times or task.x is None:
         return "gates that change in time" if net.switch_times else "a task without samples"
-    if net.graph.depth != 2 or net.graph.path_count > MOST_PATHS:
-        return f"{net.graph.path_count} paths of up to {net.graph.depth} layers"
+    graph = graph_of(net)
+    if graph.depth != 2 or graph.path_count > MOST_PATHS:
+        return f"{graph.path_count} paths of up to {graph.depth} layers"
     reads, writes = net.columns(task.d_in, task.d_out)
     paths, openings = net.paths(), net.moments(task).openings
     if any(len(path.edges) != 2 for path in paths) or len({e for p in paths for e in p.edges}) < 2 * len(paths):
@@ -73,7 +76,7 @@ def read_pathways(net: Gated, task: Task) -> ContextPathways | str:
         return f"{items} items and {contexts} contexts on {task.d_in} inputs"
     shown = np.array([np.argmax(np.sum(np.abs(task.x[context == c, items:]), axis=0)) for c in range(contexts)])
     column = np.argsort(shown) if len(set(shown)) == contexts else np.arange(contexts)
-    plan = net.lifted(task)[0].plan
+    plan = plan_of(net.lifted(task)[0])
     lands = {e: (w.source, w.opening) for _, ways in plan.ways for w, steps in ways for e, _ in steps}
     block = {lands[paths[p].edges[1]]: k for k, p in enumerate(rest)} | {lands[paths[everything[0]].edges[1]]: -1}
     order = tuple(block[b] for b in plan.blocks)
@@ -88,8 +91,8 @@ def context_scale(pathways: ContextPathways, task: Task) -> float:
 
 def unlike_trees(pathways: ContextPathways, setup: Setup) -> float:
     """How far the moments of gated inputs are from those of one tree in all contexts, relative."""
-    task, items, contexts = setup.lifted().task, pathways.items, pathways.contexts
-    scale = context_scale(pathways, setup.task)
+    task, items, contexts = setup.lifted().single_task, pathways.items, pathways.contexts
+    scale = context_scale(pathways, setup.single_task)
     if items & (items - 1) or task.d_out != (contexts + 1) * (2 * items - 1) or scale == 0:
         return math.inf
     ideal = contextual(items, contexts, "hierarchy", scale)

@@ -42,9 +42,10 @@ def loss_in_steps(gating: str, margin: float, start: float, lr: float, steps: in
 
 
 def equally_fast_at(start: float, fraction: float, *, share: float) -> float:
-    """The margin at which both gatings reach a loss together; XoR pathways start at so large a share of the others'.
+    """The margin at which both gatings reach a loss together.
 
-    The share is 1 for equally many units per pathway, and 1/2 for equally many units in all.
+    `share` is the initial strength of an XoR pathway relative to a linear one: 1 for equally many units per pathway,
+    and 1/2 for equally many units in all.
     """
 
     def time(gating: str, margin: float, start: float) -> float:

@@ -133,7 +133,7 @@ class FollowedTheory:
         self.times = np.concatenate([[0.0], (nodes[1:] + nodes[:-1]) / 2, [self.last]])
 
     def _refined_grid(self) -> NumpyTimes:
-        """As many nodes: half of the present ones, and half spread evenly along the path."""
+        """A grid with as many nodes as now: half of the present ones, and half spread evenly along the path."""
         flat = np.stack([at.weights for at in self.points()])
         moved = np.linalg.norm(np.diff(flat, axis=0), axis=1)
         length = np.concatenate([[0.0], np.cumsum(moved)])
@@ -144,7 +144,7 @@ class FollowedTheory:
         return np.sort(np.concatenate([self.nodes[::2], where])[: len(self.nodes)])
 
     def _frame(self, start: Vector) -> Float[np.ndarray, "hidden hidden"]:
-        """The rotation of hidden units that takes the start to where the theory has it."""
+        """The rotation of hidden units that turns the initial weights into those of the theory."""
         theirs, ours = (
             np.concatenate([low, high.T], axis=1)
             for low, high in map(self.landscape.layers, (self.first.weights, start))
@@ -169,7 +169,7 @@ class FollowedTheory:
         return EPS * np.concatenate(sizes) * np.random.default_rng(1).normal(size=weights.shape)
 
     def integration(self) -> Vector | float:
-        """The error of an integrated state, relative to each of its numbers: what is zero by symmetry stays so."""
+        """The error of an integrated state, proportional to each entry: those that vanish by symmetry stay zero."""
         theory = self.theory
         if not isinstance(theory, Reduction):
             return 0.0

@@ -8,6 +8,7 @@ import numpy as np
 from .._foundation.arrays import Weights
 from .._foundation.checks import is_traced
 from .._setup.setup import Setup
+from ..nets.gated.graph import graph_of
 from ._linear_assumptions import integration_assumption
 from ._rates import learned_rate
 from .base import Assumption, Seed
@@ -43,12 +44,12 @@ def listed_paths_assumptions(setup: Setup) -> tuple[Assumption, ...]:
     gated = gated_assumption(setup)
     if not gated.holds:
         return (gated,)
-    count = setup.net.graph.path_count
+    count = graph_of(setup.net).path_count
     return gated, Assumption.at_most("few paths", "the paths of the network can be listed", count, MOST_PATHS)
 
 
 def gated_integration(setup: Setup, seed: int) -> Assumption:
     """The flow can be integrated until the last time, by a bound on its rates that needs no compiling."""
-    depth, variance = setup.net.graph.depth, np.linalg.norm(setup.lifted().task.cov_x, 2)
+    depth, variance = graph_of(setup.net).depth, np.linalg.norm(setup.lifted().single_task.cov_x, 2)
     largest = max(np.linalg.norm(np.asarray(w), 2) for w in setup.weights(seed))
     return integration_assumption(setup, max(learned_rate(setup), float(depth * variance * largest ** (2 * depth - 2))))

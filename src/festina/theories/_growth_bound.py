@@ -72,8 +72,8 @@ def _at_first(setup: Setup, weights: Layers) -> tuple[float, float] | None:
     """A bound u for all times from the initial loss, and the norm of the initial map; for chains of two layers only."""
     if not setup.net.is_linear_chain or len(weights) != 2:
         return None
-    start, cov_x = weights[1] @ weights[0], np.asarray(setup.task.cov_x)
-    error = np.asarray(setup.task.target()) - start
+    start, cov_x = weights[1] @ weights[0], np.asarray(setup.single_task.cov_x)
+    error = np.asarray(setup.single_task.target()) - start
     excess = max(float(np.sum((error @ cov_x) * error)), 0.0)
     return float(np.sqrt(excess * np.linalg.norm(cov_x, 2))), float(np.linalg.norm(start))
 

@@ -55,7 +55,7 @@ class Landscape:
     def of(cls, setup: Setup, weights: Weights) -> Landscape:
         """The landscape in which the flow trains a setup."""
         lifted = setup.lifted()
-        net, task = lifted.net, lifted.task
+        net, task = lifted.net, lifted.single_task
         # Inputs that almost never vary leave a part of Σʸˣ, of the size of rounding, that no map explains.
         unexplained = np.asarray(task.cov_yx) - np.asarray(task.target()) @ np.asarray(task.cov_x)
         return cls(net, in_double(loss.evidence_of)(net, task), weights, unexplained)

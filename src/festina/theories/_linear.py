@@ -32,7 +32,7 @@ class LinearConstants:
 
 
 def linear_constants(setup: Setup, seed: Seed) -> LinearConstants:
-    task = setup.task
+    task = setup.single_task
     return LinearConstants(setup.modes(seed), setup.weights(seed), task.floor(), task.cov_x, task.x, setup.net.depth)
 
 

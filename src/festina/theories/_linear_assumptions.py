@@ -42,7 +42,7 @@ def linear_assumptions(setup: Setup, modes: Modes, fastest_rate: Callable[[], fl
     shared = Assumption.at_most(
         "shared modes",
         "Σˣ is diagonal in the right singular vectors of Σʸˣ",
-        input_defect(modes, setup.task.cov_x),
+        input_defect(modes, setup.single_task.cov_x),
         1e-6,
         defect=True,
     )

@@ -42,7 +42,7 @@ def mode_depth(depth: object) -> int | float:
 
 
 def check_product(variance: Numbers, start: Numbers, depth: int | float) -> None:
-    """In deep chains variance × start is a rate: where float64 does not hold it, the way to the target is lost."""
+    """Refuse a variance × start outside of float64's range: in deep chains it is a rate."""
     if is_traced(variance, start) or depth < 2:
         return
     variance, start = np.broadcast_arrays(variance, start)

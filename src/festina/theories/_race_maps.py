@@ -22,7 +22,7 @@ from .._setup.loss import Moments, loss_of_map
 from .._setup.setup import Setup
 from ..nets.gated.graph import Path
 from ..nets.gated.paths import PathMoments
-from ..nets.gated.plan import Plan
+from ..nets.gated.plan import Plan, plan_of
 from ..tasks.base import Task
 from .base import Readout
 
@@ -89,11 +89,11 @@ class PathModes:
 
 def path_modes(setup: Setup, moments: PathMoments, left: Bases, right: Bases) -> PathModes:
     lifted = setup.lifted()
-    plan, task = lifted.net.plan, lifted.task
+    plan, task = plan_of(lifted.net), lifted.single_task
     return PathModes(
         assembly(moments.paths, left, right, plan),
         Moments.of(task),
-        gated_inputs(moments, plan, setup.task),
+        gated_inputs(moments, plan, setup.single_task),
     )
 
 

@@ -1,4 +1,4 @@
-"""The fastest rates of gradient flow on a setup, which decide what steps of a rule follow it."""
+"""The fastest rates of gradient flow on a setup, which decide how small steps must be to follow it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .._foundation.precision import in_double
 from .._foundation.program_memory import compiled
 from .._setup.setup import Setup
 from ..nets.base import Net
+from ..nets.gated.graph import graph_of
 
 ITERATIONS = 50  # of the power method
 
@@ -19,12 +20,12 @@ ITERATIONS = 50  # of the power method
 def fastest_rate(setup: Setup, seed: int) -> float:
     """The largest eigenvalue of the tangent kernel at the start, by power iteration; the kernel is not formed."""
     lifted, weights = setup.lifted(), setup.weights(seed)
-    net, task = lifted.net, lifted.task
+    net, task = lifted.net, lifted.single_task
     if net.linear:
         values, vectors = np.linalg.eigh(task.cov_x)
         root = (vectors * np.sqrt(np.maximum(values, 0))).T
         return float(_largest_eigenvalue(net, weights, root))
-    return float(_largest_eigenvalue(net, weights, task.x)) / task.samples
+    return float(_largest_eigenvalue(net, weights, task.x)) / len(task.x)
 
 
 @in_double
@@ -50,7 +51,7 @@ def learned_rate(setup: Setup) -> float:
     D layers that carry a mode with singular value s and input variance v return to the target at the rate
     D s^(2−2/D) v^(2/D−1).
     """
-    task, depth = setup.lifted().task, setup.net.graph.depth
+    task, depth = setup.lifted().single_task, graph_of(setup.net).depth
     strongest, variance = np.linalg.norm(task.cov_yx, 2), np.linalg.norm(task.cov_x, 2)
     return float(depth * strongest ** (2 - 2 / depth) * variance ** (2 / depth - 1))
 

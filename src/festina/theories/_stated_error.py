@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .._setup.setup import Setup
+from ..rules.base import rate_of
 from . import _against_flow
 from ._certificate import certificate, rounding, steps
 from ._followed_weights import RESOLVED
@@ -80,7 +81,7 @@ def _value(theory: Theory, setup: Setup, seed: int, measured: Sequence[Assumptio
 
 
 def steps_error(theory: Theory, setup: Setup, seed: int, carried: Vector | None = None) -> float:
-    """What steps of the rule's length add; `carried` is what they have added in earlier tasks."""
+    """The error that steps of the rule's length add; `carried` is what they have added in earlier tasks."""
     if theory.can_be_followed:
         return steps(theory, setup, seed, carried=carried).error
-    return _against_flow.difference(theory, setup, seed, float(setup.rule.lr))
+    return _against_flow.difference(theory, setup, seed, float(rate_of(setup.rule)))

@@ -32,7 +32,7 @@ class ErrorRates(NamedTuple):
     bound: float = 0.0
 
     def growth_over(self, duration: float) -> float:
-        """The bound, unless it asks for more steps than any growth that matters."""
+        """The bound on growth, or the growth seen if the bound would take too many steps."""
         return self.bound if self.bound * duration <= MOST_STEPS * GROWN else self.growth
 
 

@@ -125,11 +125,11 @@ class BalancedRiccati(Theory[RiccatiConstants, State]):
         net = two_layer_assumptions(setup)
         if not all(assumption.holds for assumption in net):
             return net
-        cov_x, weights = np.asarray(setup.task.cov_x), setup.weights(seed)
+        cov_x, weights = np.asarray(setup.single_task.cov_x), setup.weights(seed)
         variance = np.trace(cov_x) / len(cov_x)
         lam, residual = balance(weights)
         sizes = [np.linalg.norm(w, 2) ** 2 for w in weights]
-        values = np.linalg.norm(setup.task.cov_yx, 2) / variance if variance > 0 else 0.0
+        values = np.linalg.norm(setup.single_task.cov_yx, 2) / variance if variance > 0 else 0.0
         fastest = float(variance * max(sum(sizes), np.hypot(lam, 2 * values)))
         white = float(np.linalg.norm(cov_x - variance * np.eye(len(cov_x))) / np.linalg.norm(cov_x))
         return (
@@ -147,7 +147,7 @@ class BalancedRiccati(Theory[RiccatiConstants, State]):
         )
 
     def constants(self, setup: Setup, seed: Seed) -> RiccatiConstants:
-        task, weights = setup.task, setup.weights(seed)
+        task, weights = setup.single_task, setup.weights(seed)
         flow, variance = _flow(task.cov_yx, task.cov_x, weights)
         if not is_traced(flow):
             flow = dataclasses.replace(flow, known_gentle=bool(flow.gentle))
@@ -192,7 +192,7 @@ class BalancedRiccati(Theory[RiccatiConstants, State]):
         full = flow.pivots.max() if (flow.pivots >= 0).all() else len(flow.rates)
         wanted = (values > NOTHING * max(values.max(), np.finfo(float).tiny)) & ~reached
         lacking, narrow = wanted & (np.arange(len(values)) < full), wanted & (np.arange(len(values)) > full)
-        variance = float(np.trace(setup.task.cov_x)) / setup.task.d_in
+        variance = float(np.trace(setup.single_task.cov_x)) / setup.single_task.d_in
         fastest = float(np.max(flow.rates)) * variance
         escape = -np.log(np.finfo(float).eps) / fastest if fastest > 0 else np.inf
         return (

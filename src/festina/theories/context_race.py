@@ -204,7 +204,7 @@ class ContextRace(Limit[ContextConstants, Float[AnyArray, " mode"]]):
         task = tasks.contextual(items=2, contexts=3, blocks="hierarchy", context_scale=3.0)
         net = nets.Gated.contexts(subsets=2, contexts=3, items=2, width=8)
         random = Setup(task, net, inits.SmallRandom(value), until=1.0)
-        pathways, weights = read_pathways(random.net, random.task), list(random.weights(0))
+        pathways, weights = read_pathways(net, task), list(random.weights(0))
         assert isinstance(pathways, ContextPathways)
         # Equal starts: in the limit the subsets learn together.
         starts = context_constants(pathways, 3.0, weights).starts[:, 0, 0]
@@ -218,7 +218,7 @@ class ContextRace(Limit[ContextConstants, Float[AnyArray, " mode"]]):
         gated = gated_assumption(setup)
         if not gated.holds:
             return (gated,)
-        pathways = read_pathways(setup.net, setup.task)
+        pathways = read_pathways(setup.net, setup.single_task)
         is_race = isinstance(pathways, ContextPathways)
         shape = Assumption.that(
             "race",
@@ -264,7 +264,7 @@ class ContextRace(Limit[ContextConstants, Float[AnyArray, " mode"]]):
             Assumption.at_most(
                 "head start",
                 "the common pathway learns before the subsets: the expected error of their directions",
-                expected_error(pathways, context_scale(pathways, setup.task), constants),
+                expected_error(pathways, context_scale(pathways, setup.single_task), constants),
                 0.3,
                 advisory=True,
             ),
@@ -278,7 +278,7 @@ class ContextRace(Limit[ContextConstants, Float[AnyArray, " mode"]]):
         )
 
     def constants(self, setup: Setup, seed: Seed) -> ContextConstants:
-        pathways = read_pathways(setup.net, setup.task)
+        pathways = read_pathways(setup.net, setup.single_task)
         if isinstance(pathways, str):
             raise NoTheory(
                 f"ContextRace on {pathways}",
@@ -286,7 +286,7 @@ class ContextRace(Limit[ContextConstants, Float[AnyArray, " mode"]]):
                 "use PathDynamics, which covers every gated network",
             )
         given = self.common_start, self.subset_start
-        scale = context_scale(pathways, setup.task)
+        scale = context_scale(pathways, setup.single_task)
 
         def find(seed: Seed) -> ContextConstants:
             return context_constants(pathways, scale, setup.weights(seed), *given)

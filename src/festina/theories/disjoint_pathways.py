@@ -151,7 +151,7 @@ class DisjointPathways(Theory[PathwayConstants, State]):
         net = listed_paths_assumptions(setup)
         if not net[-1].holds:
             return net
-        bases = bases_of_paths(setup.net, setup.task)
+        bases = bases_of_paths(setup.net, setup.single_task)
         paths = bases.moments.paths
         used = [k for p in bases.open for k in paths[p].edges]
         shared = len(used) - len(set(used))
@@ -196,7 +196,7 @@ class DisjointPathways(Theory[PathwayConstants, State]):
         )
 
     def constants(self, setup: Setup, seed: Seed) -> PathwayConstants:
-        bases = bases_of_paths(setup.net, setup.task)
+        bases = bases_of_paths(setup.net, setup.single_task)
         moments, weights = bases.moments, tuple(start_weights(setup, seed))
         edges = tuple(path.edges for path in moments.paths)
         chains = tuple(
@@ -256,9 +256,9 @@ def _layer_strengths(
 
 def _together(setup: Setup) -> float:
     """Largest |Σˣ(j, p)| of two paths that write the same outputs, relative to what each has alone."""
-    bases = bases_of_paths(setup.net, setup.task)
+    bases = bases_of_paths(setup.net, setup.single_task)
     paths, cov_x = bases.moments.paths, bases.moments.cov_x
-    writes = setup.net.columns(setup.task.d_in, setup.task.d_out)[1]
+    writes = setup.net.columns(setup.single_task.d_in, setup.single_task.d_out)[1]
     worst = 0.0
     for p in bases.open:
         for j in bases.open:

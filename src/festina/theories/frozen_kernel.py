@@ -198,7 +198,7 @@ class FrozenKernel(Limit[KernelConstants, Float[AnyArray, " vector"]]):
 
     def constants(self, setup: Setup, seed: Seed) -> KernelConstants:
         lifted, weights = setup.lifted(), setup.weights(seed)
-        task, net = lifted.task, lifted.net
+        task, net = lifted.single_task, lifted.net
         chain = net.is_linear_chain
         if chain:
             kernel = _of_map(weights, task.target(), task.cov_x)
@@ -232,8 +232,8 @@ class FrozenKernel(Limit[KernelConstants, Float[AnyArray, " vector"]]):
 
 def _kernel_size(setup: Setup) -> int | None:
     if setup.net.is_linear_chain:
-        return setup.task.d_in * setup.task.d_out
-    return None if setup.task.samples is None else setup.task.samples * setup.task.d_out
+        return setup.single_task.d_in * setup.single_task.d_out
+    return None if setup.single_task.samples is None else setup.single_task.samples * setup.single_task.d_out
 
 
 def _movement(setup: Setup, constants: KernelConstants) -> float:
@@ -241,8 +241,8 @@ def _movement(setup: Setup, constants: KernelConstants) -> float:
     last = np.asarray(setup.times)[-1:]
     lifted = setup.lifted()
     if constants.linear:
-        return float(_movement_of_chain(lifted.task.cov_x, constants, last))
-    return float(_movement_of_samples(lifted.net, lifted.task.x, constants, last))
+        return float(_movement_of_chain(lifted.single_task.cov_x, constants, last))
+    return float(_movement_of_samples(lifted.net, lifted.single_task.x, constants, last))
 
 
 @in_double

@@ -43,6 +43,7 @@ from .._foundation.arrays import AnyArray, Layers
 from .._foundation.nouns import noun
 from .._setup.setup import Setup
 from ..nets.gated import path_bases, race, race_layers
+from ..nets.gated.graph import graph_of
 from ._gated import gated_integration, listed_paths_assumptions, start_weights
 from ._linear import LayersInTime
 from ._linear_assumptions import range_assumption
@@ -91,7 +92,7 @@ class NeuralRace(Reduction[RaceConstants, State]):
         net = listed_paths_assumptions(setup)
         if not net[-1].holds:
             return net
-        bases = path_bases.bases_of_paths(setup.net, setup.task)
+        bases = path_bases.bases_of_paths(setup.net, setup.single_task)
         constants = self.constants(setup, seed)
         defects, layers = bases.defects(), constants.layers
         off, derived = layers.defect > race_layers.DECOUPLED, layers.derived
@@ -152,7 +153,7 @@ class NeuralRace(Reduction[RaceConstants, State]):
         )
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
-        bases = path_bases.bases_of_paths(setup.net, setup.task)
+        bases = path_bases.bases_of_paths(setup.net, setup.single_task)
         defects = {name: np.max(values) for name, values in bases.defects().items()}
         remarks = [
             (
@@ -174,11 +175,11 @@ class NeuralRace(Reduction[RaceConstants, State]):
 
 
 def _constants(setup: Setup, seed: Seed) -> RaceConstants:
-    bases = path_bases.bases_of_paths(setup.net, setup.task)
+    bases = path_bases.bases_of_paths(setup.net, setup.single_task)
     weights = tuple(start_weights(setup, seed))
     return RaceConstants(
         race.RaceLaw.of(bases, len(weights)),
-        race_layers.layers_in_bases(bases, setup.net.graph, weights),
+        race_layers.layers_in_bases(bases, graph_of(setup.net), weights),
         weights,
         path_modes(setup, bases.moments, bases.left, bases.right),
     )

@@ -95,7 +95,10 @@ class PathDynamics(Reduction[PathConstants, State]):
     def constants(self, setup: Setup, seed: Seed) -> PathConstants:
         lifted = setup.lifted()
         return PathConstants(
-            lifted.net, loss.evidence_of(lifted.net, lifted.task), tuple(setup.weights(seed)), lifted.task.x
+            lifted.net,
+            loss.evidence_of(lifted.net, lifted.single_task),
+            tuple(setup.weights(seed)),
+            lifted.single_task.x,
         )
 
     def start(self, constants: PathConstants) -> State:
@@ -110,5 +113,5 @@ class PathDynamics(Reduction[PathConstants, State]):
 
     def remarks(self, setup: Setup, seed: int) -> tuple[str, ...]:
         # There is no remark on a stage of a longer run, since another stage may open the edge.
-        closed = () if setup.is_stage else setup.net.closed_edges([setup.task])
+        closed = () if setup.is_stage else setup.net.closed_edges([setup.single_task])
         return (f"never learned: edge {', '.join(closed)}; no sample opens a path through it",) if closed else ()

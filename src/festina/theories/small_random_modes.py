@@ -209,7 +209,7 @@ class SmallRandomModes(Limit[SmallRandomConstants, Float[AnyArray, " mode"]]):
 
 
 def _constants(setup: Setup, seed: Seed) -> SmallRandomConstants:
-    task, weights, fitted = setup.task, setup.weights(seed), setup.modes(seed)
+    task, weights, fitted = setup.single_task, setup.weights(seed), setup.modes(seed)
     return SmallRandomConstants(*effective_starts(fitted, weights), fitted, weights, task.floor(), task.cov_x, task.x)
 
 

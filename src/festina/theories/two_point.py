@@ -103,7 +103,7 @@ class PairConstants:
 def _direction(
     vector: Float[AnyArray, " axis"], otherwise: Number | Float[AnyArray, " axis"]
 ) -> Float[AnyArray, " axis"]:
-    """The unit vector along a vector, or what to take where that is 0."""
+    """The unit vector along a vector, or `otherwise` where that is 0."""
     size = jnp.linalg.norm(jnp.where(jnp.any(vector != 0), vector, 1.0))
     return jnp.where(jnp.any(vector != 0), vector / size, otherwise)
 
@@ -168,7 +168,7 @@ class TwoPoint(Theory[PairConstants, PairLayers]):
         net = two_layer_assumptions(setup)
         if not all(assumption.holds for assumption in net):
             return net
-        count = setup.task.samples
+        count = setup.single_task.samples
         two = Assumption.that(
             "two samples",
             "the task has two samples",
@@ -178,7 +178,7 @@ class TwoPoint(Theory[PairConstants, PairLayers]):
         )
         if not two.holds:
             return (*net, two)
-        x, y = np.asarray(setup.task.x), np.asarray(setup.task.y)
+        x, y = np.asarray(setup.single_task.x), np.asarray(setup.single_task.y)
         centred = Assumption.at_most(
             "opposite points",
             "the mean of the two inputs is zero, relative to their difference",
@@ -194,12 +194,12 @@ class TwoPoint(Theory[PairConstants, PairLayers]):
             two,
             *smooth_training(setup, lambda: fastest),
             centred,
-            _no_rotation(rotation, setup.task.d_out),
+            _no_rotation(rotation, setup.single_task.d_out),
             horizon_assumption(setup, fastest),
         )
 
     def constants(self, setup: Setup, seed: Seed) -> PairConstants:
-        task = setup.task
+        task = setup.single_task
         return PairConstants(
             input_difference=task.x[1] - task.x[0],
             target_difference=task.y[1] - task.y[0],
@@ -233,7 +233,7 @@ class TwoPoint(Theory[PairConstants, PairLayers]):
         late = in_double(lambda c: _output(self.states(c, jnp.full(1, 1e12))))(constants)[0]
         missing = np.linalg.norm(late - constants.target_difference)
         stuck = missing > 0.5 * np.linalg.norm(constants.target_difference)
-        values = np.atleast_1d(setup.task.spectrum())[:1]
+        values = np.atleast_1d(setup.single_task.spectrum())[:1]
         return unlearnable([bool(stuck)], values, "the two points merge in the layer and stay there, at the saddle")
 
 

@@ -86,7 +86,7 @@ def _clearly_possible(numbers: dict[str, Any]) -> bool:
 
 
 def are_plain(numbers: Mapping[str, Any]) -> bool:
-    """Whether checked numbers are plain ones, each a float or an int of its own."""
+    """Whether all checked numbers are Python's floats or ints."""
     return all(isinstance(value, (float, int)) for value in numbers.values())
 
 

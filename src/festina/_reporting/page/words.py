@@ -89,22 +89,22 @@ def typeset(line: str) -> str:
     """One line of a formula."""
     html, at = "", 0
     while at < len(line):
-        found = SYMBOL.match(line, at)
-        assert found is not None  # `other` is any character
-        at = found.end()
-        if found["raised"]:
-            inside, at = _balanced(line, at, found["group"])
-            html += _leveled(found["raised"], typeset(inside))
-        elif found["level"]:
-            html += _leveled(found["level"], typeset(found["index"]))
-        elif found["source"]:
-            html += f"<small>{escape(found['source'])}</small>"
-        elif found["of"]:
-            html += f"d<i>{escape(found['of'])}</i>"
-        elif found["word"]:
-            html += _word(found["word"])
+        token = SYMBOL.match(line, at)
+        assert token is not None  # `other` is any character
+        at = token.end()
+        if token["raised"]:
+            inside, at = _balanced(line, at, token["group"])
+            html += _leveled(token["raised"], typeset(inside))
+        elif token["level"]:
+            html += _leveled(token["level"], typeset(token["index"]))
+        elif token["source"]:
+            html += f"<small>{escape(token['source'])}</small>"
+        elif token["of"]:
+            html += f"d<i>{escape(token['of'])}</i>"
+        elif token["word"]:
+            html += _word(token["word"])
         else:
-            html += escape(found["other"].replace("-", "−"))
+            html += escape(token["other"].replace("-", "−"))
     return re.sub(r" {3,}", '<span class="gap"> </span>', html)
 
 
@@ -119,7 +119,7 @@ def _leveled(mark: str, html: str) -> str:
 
 
 def _balanced(line: str, at: int, opening: str) -> tuple[str, int]:
-    """What stands up to the bracket that closes the one before `at`, and where it goes on."""
+    """The text up to the bracket that closes the one before `at`, and the position behind that bracket."""
     closing, depth = {"(": ")", "{": "}"}[opening], 1
     for end in range(at, len(line)):
         depth += (line[end] == opening) - (line[end] == closing)

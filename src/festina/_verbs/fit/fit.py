@@ -21,7 +21,7 @@ def fit(
     start: int = 0,
     **options: Any,
 ) -> Any:
-    """Fit a theory's free numbers to a recorded network; all that comes of it is marked as fitted.
+    """Fit a theory's free numbers to a recorded network; every result is marked as fitted.
 
     A theory, by name, class or instance, can be fitted if it declares how, as `fitting`:
 
@@ -31,12 +31,13 @@ def fit(
       outputs, is fitted if "mean_gap" was recorded, or the loss of these two points alone. `festina.probe.scan` fits
       all layers and pairs.
     - "AlignedModes": the start of one mode of a deep linear network, from a trajectory of `simulate` or `solve` with
-      "modes". A random start gives its modes no start of their own before they are learned; the fit tells it.
+      "modes". With random initial weights, a mode's effective initial strength shows only once it is learned; the fit
+      estimates it.
 
     Args:
         seed: one of the seeds of `simulate`; None takes the only one.
         start: the record to begin at; for "TwoPoint", once the mean of the outputs is learned.
-        options: what the theory asks besides.
+        options: further arguments of the theory's fit, listed below.
 
     Options of "TwoPoint":
 

@@ -50,7 +50,7 @@ def _best_guesses(
     known: PyTree,
     guesses: Float[AnyArray, "guess parameter"],
 ) -> Float[AnyArray, "best parameter"]:
-    """The first few of the guesses by how well they do."""
+    """The few guesses with the smallest squared error."""
     residuals = _residuals(fitting, ts, mask, curves, known)
     scores = jax.vmap(lambda x: jnp.sum(residuals(x)[0] ** 2))(guesses)
     return guesses[jnp.argsort(scores)[:POLISHED]]
@@ -78,7 +78,7 @@ def _residuals(
     curves: Float[AnyArray, "curve time"],
     known: PyTree,
 ) -> Residuals:
-    """What the prediction misses, and the prediction, of the parameters. Times beyond the mask are padding."""
+    """The residuals and the prediction at given parameters. Times beyond the mask are padding."""
 
     def residuals(x):
         predicted = fitting.predicted(x, ts, known)
@@ -88,7 +88,7 @@ def _residuals(
 
 
 def _best(ends: Search) -> Search:
-    """The best end."""
+    """The search that ended with the smallest squared error."""
     ends = jax.tree.map(np.asarray, ends)
     best = np.argmin(np.where(np.isnan(ends.cost), np.inf, ends.cost))
     return jax.tree.map(lambda leaf: leaf[best], ends)

@@ -52,7 +52,7 @@ def _with_widths(pathways: object, task: Task, hidden: int) -> list[dict[str, An
 
 
 def _is_pathway(given: object, task: Task) -> bool:
-    """Whether a dict has the parts of a pathway, and is not a gate: a rule on labels that have names like those."""
+    """Whether a dict describes a pathway, and is not a rule on labels that are named like the parts of a pathway."""
     if not isinstance(given, Mapping) or not set(given) <= set(PARTS):
         return False
     return "on" in given or not set(given) <= set(task.labels or ())

@@ -103,10 +103,10 @@ def _with_competitors(here: _Neighbours) -> Pathway:
 
 
 def _learned_by_others(right: Vector, here: _Neighbours) -> tuple[float, float]:
-    """When a pathway that is always open has learned the mode whose inputs are most like those of p, and its s."""
+    """When an always-open pathway has learned its mode with inputs most similar to those of p; s of that mode."""
     moments = here.moments
     columns = list(here.columns[moments.paths[here.p].source])
-    most_alike, when, strength = 0.0, 0.0, 0.0
+    highest_likeness, when, strength = 0.0, 0.0, 0.0
     for a in here.competitors:
         source = list(here.columns[moments.paths[a].source])
         _, values, modes = np.linalg.svd(moments.cov_yx[a], full_matrices=False)
@@ -114,8 +114,8 @@ def _learned_by_others(right: Vector, here: _Neighbours) -> tuple[float, float]:
         spread[columns] = right
         likeness = np.abs(modes @ spread[source])
         k = int(np.argmax(likeness))
-        if likeness[k] > most_alike and values[k] > 0:
-            most_alike, strength = float(likeness[k]), float(values[k])
+        if likeness[k] > highest_likeness and values[k] > 0:
+            highest_likeness, strength = float(likeness[k]), float(values[k])
             when = _half_time(strength, modes[k] @ moments.cov_x[a, a] @ modes[k], here.start)
     return when, strength
 

@@ -15,6 +15,9 @@ from ..._setup.trajectory import Trajectory
 from ..._training.simulate import simulate
 from ...inits.base import Init
 from ...inits.decoupled import Decoupled
+from ...inits.small_random import SmallRandom
+from ...nets.gated.graph import graph_of
+from ...rules.base import rate_of
 from ...rules.gradient_flow import GradientFlow
 from ..covering import coverage
 from ..solve import solve
@@ -48,17 +51,18 @@ def predicted_curve(setup: Setup) -> Trajectory:
 
 def _expected_start(setup: Setup) -> Init:
     """An init with the mean effective start of small random two-layer pathways: strength √(n/2)·scale in each layer."""
-    graph = setup.net.graph
+    graph = graph_of(setup.net)
     hidden = [set(edge) & set(graph.hidden) for edge in graph.edges]
     if graph.depth != 2 or any(len(node) != 1 for node in hidden):
         return setup.init
     widths = np.array([graph.size[node.pop()] for node in hidden])
+    assert isinstance(setup.init, SmallRandom)  # the law of all candidates
     return Decoupled(setup.init.scale * np.sqrt(widths / 2))
 
 
 def is_still_learning(setup: Setup, curve: Trajectory, fraction: float) -> bool:
     """Whether a candidate could learn enough, and has not by the end of the curve."""
-    lowest = float(setup.lifted().task.floor())
+    lowest = float(setup.lifted().single_task.floor())
     able = lowest < 0.999 * fraction * curve["loss"][0]
     return bool(able and not np.isfinite(time_to_fraction(curve.times, curve["loss"], fraction)))
 
@@ -80,7 +84,7 @@ def add_predictions(
 ) -> None:
     """Predicted losses and times of all candidates, their order, and who wins."""
     times = np.array([time_to_fraction(curve.times, curve["loss"], fraction) for curve in curves.values()])
-    lr = float(next(iter(setups.values())).rule.lr)
+    lr = float(rate_of(next(iter(setups.values())).rule))
     slowest = [max((p for p in pathways if p.candidate == name), key=lambda p: p.pathway_time) for name in setups]
     steps = [in_steps(time, pathway.phases, lr) for time, pathway in zip(times, slowest, strict=True)]
     learn = np.isfinite(times)

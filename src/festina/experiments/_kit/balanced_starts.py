@@ -11,6 +11,7 @@ import numpy as np
 from ... import inits, nets, rules, tasks
 from ..._foundation.errors import BadInput
 from ..._setup.setup import Setup
+from ...rules.base import rate_of
 from ...tasks.base import Task
 from .labelled import labelled, stack
 from .parameters import AtLeast, Each
@@ -96,14 +97,14 @@ def slow_balance(shape: Shape, lams: Sequence[float]) -> float:
 
 def loss_of(maps: DataArray, setup: Setup) -> DataArray:
     """The loss of maps over time in a task without noise."""
-    wrong = (maps - setup.task.target()) ** 2
-    loss = 0.5 * setup.task.cov_x[0, 0] * wrong.sum([axis for axis in maps.dims if axis != "time"], skipna=False)
+    wrong = (maps - setup.single_task.target()) ** 2
+    loss = 0.5 * setup.single_task.cov_x[0, 0] * wrong.sum([axis for axis in maps.dims if axis != "time"], skipna=False)
     return loss.assign_attrs(long_name="loss")
 
 
 def by_rate(setup: Setup) -> DataArray:
     """The map in training at the rates lr, lr/2 and lr/4, of which `setup` has the last."""
-    rates = [setup.rule.lr * 2**k for k in reversed(range(HALVINGS + 1))]  # pyright: ignore[reportAttributeAccessIssue]
+    rates = [rate_of(setup.rule) * 2**k for k in reversed(range(HALVINGS + 1))]
     descents = {rate: setup.replace(rule=rules.GradientDescent(rate)) for rate in rates}
     return stack({rate: labelled(simulate(s, [0], "map"), "map", seed=0) for rate, s in descents.items()}, "rate")
 

@@ -30,8 +30,8 @@ def measured(setup: Setup, seeds: Sequence[int], positions: int) -> Dataset:
     import xarray
 
     trajectory = simulate(setup, seeds, "loss")
-    before = hidden_activity.activity(setup, hidden_activity.first_weights(setup, seeds), setup.task.x)[0]
-    after = hidden_activity.activity(setup, trajectory.weights, setup.task.x)[0]
+    before = hidden_activity.activity(setup, hidden_activity.first_weights(setup, seeds), setup.single_task.x)[0]
+    after = hidden_activity.activity(setup, trajectory.weights, setup.single_task.x)[0]
     off, along, apart = _variances(after, positions)
     off_first, along_first, _ = _variances(before, positions)
     layout, dimensions = _plane(after[0, after.shape[1] // 2], positions)

@@ -14,7 +14,7 @@ TEST = 2000  # samples of the stand-in that are not trained on
 
 
 def digits(samples: int, scaling: str = "normalised") -> tuple[Task, str]:
-    """The first so many digits to train on, and the name of the data."""
+    """The first `samples` digits to train on, and the name of the data."""
     try:
         return tasks.mnist(samples, scaling=scaling), MNIST
     except BadInput as error:

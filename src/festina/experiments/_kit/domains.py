@@ -38,7 +38,7 @@ def _off_over_diagonal(matrices: Float[np.ndarray, "*axes domain domain"]) -> Fl
     return (matrices.sum(axis=(-2, -1)) - within) / (matrices.shape[-1] - 1) / within
 
 
-def turns(activity: Hidden, pairs: Bool[np.ndarray, "network target source"]) -> dict[str, np.ndarray]:
+def rotations(activity: Hidden, pairs: Bool[np.ndarray, "network target source"]) -> dict[str, np.ndarray]:
     """How the hidden activity of one domain is rotated against that of another.
 
     `cosine` is that of each mode in two domains, `overlap` that of the spaces of two domains, `twist` the cosine of the

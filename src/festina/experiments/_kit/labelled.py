@@ -22,6 +22,7 @@ from ..._setup.setup import Setup
 from ..._setup.trajectory import Trajectory
 from ..._verbs.solve import solve
 from ...rules import GradientDescent
+from ...rules.base import rate_of
 from .training import simulate
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def approach(
 
     predicted = solve(setup, theory, seed=seed)
     exact = labelled(predicted, observable)
-    rates = [setup.rule.lr / 2**k for k in range(halvings + 1)]  # pyright: ignore[reportAttributeAccessIssue]
+    rates = [rate_of(setup.rule) / 2**k for k in range(halvings + 1)]
     runs = [simulate(setup.replace(rule=GradientDescent(rate)), [seed], observable) for rate in rates]
     gaps = [float(np.abs(run[observable][0] - exact.values).max()) for run in runs]
     data = xarray.Dataset(

@@ -22,7 +22,7 @@ OBSERVED = ("loss", "distance", "output_distance", "output_alignment")
 
 
 def evenly_recorded(task: Task, net: Net, gain: float, rule: Discrete, steps: int, records: int) -> Setup:
-    """Training from Xavier weights in float32, with so many evenly spaced records after the first."""
+    """Training from Xavier weights in float32, with `records` evenly spaced records after the first."""
     times = np.linspace(0, steps, records + 1).round() * rule.lr
     return Setup(task, net, Xavier(positive(gain, "gain")), rule, times=times, precision="float32")
 

@@ -31,7 +31,7 @@ class Check:
 
 
 class AtLeast(Check):
-    """A whole number of at least so many: `Annotated[int, AtLeast(4)]`."""
+    """A whole number of at least `least`: `Annotated[int, AtLeast(4)]`."""
 
     def __init__(self, least: int):
         super().__init__(checks.whole, least=least)

@@ -71,7 +71,7 @@ def balanced_map(
     at the start.
     """
     first, last = setup.weights()
-    left, values, right = np.linalg.svd(setup.task.target())
+    left, values, right = np.linalg.svd(setup.single_task.target())
     count, surplus = len(values), right.shape[0] - left.shape[0]
     speed = np.hypot(values, lam / 2)
     tilt = np.sign(lam) * np.sqrt((speed - values) / (speed + values))

@@ -18,6 +18,7 @@ from ..._formulas.curves import order
 from ..._foundation.arrays import Number
 from ..._foundation.precision import in_double
 from ..._foundation.program_memory import compiled
+from ...rules.base import rate_of
 from .labelled import labelled, table
 from .training import simulate
 
@@ -82,7 +83,7 @@ def spread(representation: DataArray) -> DataArray:
 
 def right_signed(setup: Setup, first: int, count: int) -> list[int]:
     """The first seeds from `first` on whose map has a determinant of the sign of the target's."""
-    wanted = np.linalg.slogdet(setup.task.target())[0]
+    wanted = np.linalg.slogdet(setup.single_task.target())[0]
 
     def fits(seed: int) -> bool:
         lower, upper = setup.weights(seed)
@@ -100,7 +101,7 @@ def imbalance(run: Trajectory) -> DataArray:
 
 def orders(setup: Setup, seeds: list[int], theory: Trajectory, coarse: Trajectory) -> Float[np.ndarray, " halving"]:
     """Orders in lr at which the representations of gradient descent tend to the theory."""
-    rates = [setup.rule.lr / 2, setup.rule.lr / 4]
+    rates = [rate_of(setup.rule) / 2, rate_of(setup.rule) / 4]
     runs = [coarse, *(simulate(setup.replace(rule=rules.GradientDescent(lr)), seeds, OBSERVED) for lr in rates)]
     exact = representations_of(theory)
     return order(np.array([float(abs(representations_of(run).isel(seed=0) - exact).max()) for run in runs]))

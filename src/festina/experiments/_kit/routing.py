@@ -73,7 +73,7 @@ def orthogonal_starts(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(E, H, D) of `inits.Orthogonal(1)` for every seed; a gain multiplies them.
 
-    Draws are compiled for so many seeds `together`; a second draw of as many needs no compilation.
+    Draws are compiled for `together` seeds at once; a second draw of as many needs no compilation.
     """
     net, task = nets.Gated.routing(domains, domains, 1, hidden=hidden), tasks.routing(domains, 1)
     filled = np.resize(np.asarray(seeds), -(-len(seeds) // together) * together)

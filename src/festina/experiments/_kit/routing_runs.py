@@ -12,7 +12,7 @@ from ... import Setup, inits, nets, rules, tasks
 from ..._formulas import shared_layer
 from ..._foundation.arrays import AnyArray
 from . import routing
-from .domains import by_domain, turns
+from .domains import by_domain, rotations
 from .labelled import table
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def trained_from_seeds(
     measured = {
         "error": error[: len(masks)],
         "shared_strength": np.linalg.norm(shared, 2, axis=(-2, -1)) / strongest,
-        **turns(by_domain(shared @ encoders), masks),
+        **rotations(by_domain(shared @ encoders), masks),
     }
     shape = (len(pairs), len(draws))
     arrays = {

@@ -24,7 +24,7 @@ STRONG = 0.01  # of the largest unit: units below this have hardly grown
 
 def read_units(trained: Trajectory, size: Sequence[int]) -> dict[str, Any]:
     """What the units of a network are on for, over all records and in the last one."""
-    on, weight, task = patterns(trained), trained["unit_size"], trained.setup.task
+    on, weight, task = patterns(trained), trained["unit_size"], trained.setup.single_task
     kinds = kinds_of(on, *size)
     numbers = np.unique(numbers_of(on))
     strong = numbers_of(on[:, -1][weight[:, -1] >= STRONG * weight[:, -1].max(axis=-1, keepdims=True)])

@@ -9,6 +9,8 @@ import xarray
 from jaxtyping import Float, Int
 
 from ... import Init, Setup, Task, nets, rules, tasks
+from ..._setup.stages import tasks_of
+from ...tasks.base import Matrix
 from .labelled import labelled, stack, table
 from .training import simulate
 
@@ -71,10 +73,10 @@ def rises(run: Trajectory, ends: Int[np.ndarray, " end"]) -> DataArray:
 
 def rises_of_targets(setup: Setup) -> Float[np.ndarray, "stage task"]:
     """The same rises if all stages end in their targets: neither training nor the initial weights enter."""
-    sequence = setup.task.tasks
+    sequence = tasks_of(setup)
 
-    def loss(task: Task, target: np.ndarray) -> float:
-        error = target - task.target()
+    def loss(task: Task, target: Matrix) -> float:
+        error = np.asarray(target - task.target())
         return 0.5 * np.sum((error @ task.cov_x) * error)
 
     after = np.array([[loss(task, learned.target()) for task in sequence] for learned in sequence])

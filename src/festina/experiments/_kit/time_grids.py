@@ -16,12 +16,12 @@ def on_steps(times: Float[np.ndarray, " time"], lr: float) -> Float[np.ndarray, 
 
 
 def even(until: float, points: int, lr: float) -> Float[np.ndarray, " step"]:
-    """At most so many times from 0 to `until` at even distances, on whole steps."""
+    """At most `points` times from 0 to `until` at even distances, on whole steps."""
     return on_steps(np.linspace(0, until, points), lr)
 
 
 def dense_at_start(until: float, points: int, lr: float) -> Float[np.ndarray, " step"]:
-    """At most so many times from 0 to `until` on whole steps: half of them even, half even in their logarithm.
+    """At most `points` times from 0 to `until` on whole steps: half of them even, half even in their logarithm.
 
     Unbalanced layers are fast, so that much of what they do falls into the first few steps.
     """

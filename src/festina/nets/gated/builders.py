@@ -149,7 +149,7 @@ def _checked_subset(subset: tuple[Any, ...], contexts: int) -> tuple[int, ...]:
 
 
 def _is_list(value: object) -> TypeGuard[Iterable[Any]]:
-    """True for whatever has one entry after the other, but text and dicts."""
+    """Whether a value is iterable, and neither a text nor a dict."""
     return isinstance(value, Iterable) and not isinstance(value, (str, Mapping))
 
 

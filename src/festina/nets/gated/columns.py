@@ -57,7 +57,7 @@ def _checked(name: str, columns: object, graph: Graph, argument: Argument) -> tu
 
 
 def dealt_columns(stated: Stated | None, graph: Graph, count: int, argument: Argument) -> dict[str, tuple[int, ...]]:
-    """The columns of every input or output node among `count` columns; without stated ones they go by size."""
+    """The columns of every input or output node among `count` columns; unless stated they are dealt out by size."""
     names = graph.inputs if argument == "inputs" else graph.outputs
     given, used, dealt = dict(stated or ()), 0, {}
     for name in names:

@@ -12,6 +12,7 @@ import numpy as np
 from ..._foundation import checks
 from ..._foundation.checks import is_traced, whole
 from ..._foundation.errors import BadInput, UnknownName, shown
+from ..base import Net
 
 Sizes: TypeAlias = tuple[tuple[str, int | None], ...]  # (node, units) in the order of the listing
 MOST_PATHS = 10_000  # more cannot be listed usefully; training and its theory never list them
@@ -153,6 +154,12 @@ class Graph:
         return f"{source} → {target}" + (f" (edge {number})" if self.edges.count(self.edges[number]) > 1 else "")
 
 
+def graph_of(net: Net) -> Graph:
+    """The graph of a net with paths, which has one."""
+    assert net.graph is not None
+    return net.graph
+
+
 def checked_graph(
     nodes: object, edges: object, inputs: Iterable[str] | None = None, outputs: Iterable[str] | None = None
 ) -> Graph:
@@ -262,7 +269,7 @@ def _ordered(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> tuple[tu
 
 
 def _all_reached(graph: Graph) -> None:
-    """Refuse nodes that no input reaches, and that reach no output."""
+    """Refuse nodes that no input reaches, or that reach no output."""
     fed, heard = set(graph.inputs), set(graph.outputs)
     for name in graph.order:
         if any(graph.edges[k][0] in fed for k in graph.into(name)):

@@ -5,8 +5,8 @@ Samples differ only in which products of gates multiply their inputs: with z the
     f = Σ_p W_p g_p x_{s(p)} = A z,      A = [Σ of W_p over the paths that share a block of z]
 
 so that loss and gradient need ⟨z zᵀ⟩ and ⟨y zᵀ⟩ alone, whose blocks are the Σˣ(j, p) and Σʸˣ(p) of
-[jarvis2025, eq. 4]: the cost of training does not grow with the number of samples. Paths that open alike share a
-block, and what they share of their layers is multiplied once, so the cost does not grow with the number of paths
+[jarvis2025, eq. 4]: the cost of training does not grow with the number of samples. Paths with the same
+gates share a block, and layers that they share are multiplied once, so the cost does not grow with the number of paths
 either. `Lifted` is the network as such a map; the task that belongs to it has z's moments, and samples that carry
 their gates in extra columns.
 """
@@ -132,7 +132,7 @@ class Lifted(Net):
     def _extended(
         self, weights: Weights, taken: Mapping[int, Sequence[Way]], reached: Mapping[str, Mapping[Way, LinearMap]]
     ) -> dict[int, dict[Way, LinearMap]]:
-        """The products of each edge's layer with the ways that it takes up; layers of equal shapes are one product."""
+        """The products of each edge's layer with the ways that it continues; equal shapes are computed together."""
         source = {k: self.graph.edges[k][0] for k in taken}
         # An edge that leaves an input takes up one way, the identity.
         products: dict[int, LinearMap] = {k: weights[k] for k in taken if source[k] in self.graph.inputs}
@@ -170,7 +170,7 @@ class Lifted(Net):
 
 
 def _ways_before(ways: Sequence[tuple[Way, Steps]]) -> dict[int, list[Way]]:
-    """For every edge into a node, the ways that it takes up."""
+    """For each incoming edge: the merged paths ('ways', see `plan`) that it continues."""
     taken: dict[int, list[Way]] = {}
     for k, earlier in (step for _, steps in ways for step in steps):
         if earlier not in taken.setdefault(k, []):

@@ -180,7 +180,7 @@ class Gated(Net):
                 opened_edges(self.at_time(time), task)  # refuses a task on which every path is off
 
     def closed_edges(self, tasks: Iterable[Task]) -> tuple[str, ...]:
-        """The edges through which no sample ever opens a path: they stay as they start."""
+        """The edges through which no sample ever opens a path: their weights never change."""
         tasks = checks.listed(tasks, "tasks", "a list of tasks", "give tasks=[task]", empty=True)
         for task in tasks:
             checks.instance(task, "tasks", Task, "give tasks=[task]")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -17,12 +17,10 @@ from jaxtyping import Float, Int
 from ..._foundation.arrays import AnyArray
 from ...tasks.base import Task
 from .._memory import once_per_task
-from .graph import Path
+from ..base import Net
+from .graph import Path, graph_of
 from .paths import PathMoments, path_ranks, same_rows
 from .race_bases import bases_of_components
-
-if TYPE_CHECKING:
-    from .net import Gated
 
 Basis: TypeAlias = Float[np.ndarray, "unit mode"]
 
@@ -97,7 +95,7 @@ def share(part: Float[AnyArray, ...], whole: Float[AnyArray, ...]) -> float:
 
 
 @once_per_task
-def bases_of_paths(net: Gated, task: Task) -> PathBases:
+def bases_of_paths(net: Net, task: Task) -> PathBases:
     """The bases of the paths of a gated net on a concrete task."""
     moments = net.moments(task)
     paths = moments.paths
@@ -116,7 +114,7 @@ def bases_of_paths(net: Gated, task: Task) -> PathBases:
     strengths = np.array([np.einsum("om,oi,im->m", left[p], moments.cov_yx[p], right[p]) for p in numbers])
     variances = np.array([[right[j].T @ moments.cov_x[j, p] @ right[p] for p in numbers] for j in numbers])
     rows, ranks = tuple(tuple(writes[path.target]) for path in paths), path_ranks(net.ranks, paths)
-    edges = _padded_edges(paths, len(net.graph.edges))
+    edges = _padded_edges(paths, len(graph_of(net).edges))
     made = PathBases(moments, component, nodes, left, right, np.zeros(0), variances, strengths, rows, ranks, edges)
     overlaps = np.array([np.einsum("oa,job->jab", left[p], made.landing(p)) for p in numbers])
     return dataclasses.replace(made, overlaps=overlaps)

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from ..._foundation.errors import BadInput
 from ...tasks.base import Task
 from .._memory import once_per_task
+from ..base import Net
 from .graph import Graph
 
 if TYPE_CHECKING:
@@ -51,11 +52,17 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
-    """A plan with the numbers of the task that it stands for."""
+    """A plan with the gate values of one task."""
 
     plan: Plan
     openings: tuple[PerSample, ...]  # the products of gates that open its ways, by number
     gates: tuple[PerSample, ...]  # in the order of `Plan.gate_columns`
+
+
+def plan_of(net: Net) -> Plan:
+    """The plan of a lifted net with paths, which has one."""
+    assert net.plan is not None
+    return net.plan
 
 
 def gate_values(net: Gated, task: Task) -> dict[str | int, PerSample]:

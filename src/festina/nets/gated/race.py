@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,10 +33,10 @@ Strengths: TypeAlias = Float[AnyArray, "edge mode"]
 class RaceLaw:
     """What the law of a race needs: S(p), the couplings, and which edges each path has."""
 
-    strengths: Any  # (path, mode)
-    couplings: Any  # (path, mode, other, mode)
-    edges: Any  # (path, place)
-    passes: Any  # (edge, path, place): 1 where a path has an edge
+    strengths: Float[AnyArray, "path mode"]
+    couplings: Float[AnyArray, "path mode other mode"]
+    edges: Int[AnyArray, "path place"]
+    passes: Float[AnyArray, "edge path place"]  # 1 where a path has an edge
 
     @classmethod
     def of(cls, bases: PathBases, edges: int) -> RaceLaw:
@@ -52,7 +52,7 @@ def path_strengths(edges: Int[AnyArray, "path place"], b: Float[AnyArray, "... e
 def _factors(
     xp: ModuleType, edges: Int[AnyArray, "path place"], b: Float[AnyArray, "... edge mode"]
 ) -> Float[AnyArray, "... path place mode"]:
-    """The strengths of the edges of every path; 1 behind the last."""
+    """The strengths of the edges of every path; 1 after its last edge."""
     padded = xp.concatenate([b, xp.ones_like(b[..., :1, :])], axis=-2)
     return padded[..., edges, :]
 
@@ -70,7 +70,7 @@ def slope(law: RaceLaw, b: Strengths, xp: ModuleType = jnp) -> Strengths:
 def integrated(
     law: RaceLaw, start: Float[np.ndarray, "edge mode"], times: Float[np.ndarray, " time"]
 ) -> Float[np.ndarray, "time path mode"]:
-    """B of every path at `times`, by SciPy: nothing has to be compiled for a look at it."""
+    """B of every path at `times`, by SciPy, which needs no compilation."""
 
     def field(_: float, flat: Float[np.ndarray, " entry"]) -> Float[np.ndarray, " entry"]:
         return np.asarray(slope(law, flat.reshape(start.shape), np)).ravel()

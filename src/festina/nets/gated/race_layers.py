@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from ..._formulas.modes import FAINT, NOTHING, SAME, unit_of
 from ..._formulas.staircase import staircase
@@ -34,11 +34,11 @@ DECOUPLED = 1e-6  # a start is along the bases if no more than this share of any
 class StartInBases:
     """The start of a race: the strengths of all edges, and the bases on their two sides."""
 
-    strengths: Any  # b, (edge, mode)
-    into: Any  # per edge: basis of the node that it leaves
-    out: Any  # per edge: basis of the node that it enters
-    defect: Any  # per component: largest part of its layers that is not along the bases
-    derived: Any  # per component: whether its start is the effective one of small random layers
+    strengths: Float[AnyArray, "edge mode"]  # b
+    into: tuple[Basis, ...]  # per edge: basis of the node that it leaves
+    out: tuple[Basis, ...]  # per edge: basis of the node that it enters
+    defect: Float[AnyArray, " component"]  # largest part of its layers that is not along the bases
+    derived: Bool[AnyArray, " component"]  # whether its start is the effective one of small random layers
 
 
 def layers_in_bases(of_paths: PathBases, graph: Graph, weights: Weights) -> StartInBases:
@@ -115,7 +115,7 @@ def _along(
 
 
 def _strongest(xp: ModuleType, candidates: Sequence[Basis]) -> Basis:
-    """Of several (size, mode), the longest column of each mode, at unit length; 0 where all are rounding."""
+    """For each mode the longest of several vectors, (size, mode) each, at unit length; 0 where all are rounding."""
     stacked = xp.stack(candidates)
     squares = xp.sum(stacked**2, axis=1)
     best = xp.argmax(squares, axis=0)

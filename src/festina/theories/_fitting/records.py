@@ -67,7 +67,7 @@ def seeds_of(trajectory: Trajectory, name: str, count: int) -> list[int] | None:
 
 
 def seed_number(seed: object, seeds: list[int] | None, otherwise: str = "") -> int:
-    """The number of a seed in the record; `otherwise` is what else a user may do who has not chosen one."""
+    """The number of a seed in the record; `otherwise` is the advice to a user who has chosen none."""
     if seeds is None:
         if seed is not None:
             raise BadInput(f"seed = {shown(seed)}, and a trajectory without seeds", "no seed", "leave it out")

@@ -31,14 +31,14 @@ MEAN_TO_LEARN = 1e-9  # of Y; below it the mean was right from the start
 
 
 class Entry(NamedTuple):
-    """One pair of points in one layer, as it comes: H, P and w (time), X and Y, and |ȳ − ȳ*|² (time) or None."""
+    """One pair of points in one layer, as recorded: H, P and w (time), X and Y, and |ȳ − ȳ*|² (time) or None."""
 
-    H: Any
-    P: Any
-    w: Any
+    H: object
+    P: object
+    w: object
     X: Any
     Y: Any
-    mean_gap: Any = None
+    mean_gap: object = None
 
 
 class Known(NamedTuple):
@@ -130,7 +130,7 @@ def pair_number(which: object, names: list[str]) -> int:
 def beyond_noise(
     P: Float[np.ndarray, "time pair"], w: Float[np.ndarray, "time pair"], Y: Float[np.ndarray, " pair"]
 ) -> Float[np.ndarray, "time pair"]:
-    """By how much |P − w| ≤ √(PY) is missed, beyond what noise of P and of w can do."""
+    """By how much |P − w| exceeds √(PY), beyond what noise in P and w can explain."""
     noise = NOISE * np.maximum(P.max(axis=0), Y)
     return np.abs(P - w) - np.sqrt(np.maximum(P + noise, 0.0) * np.maximum(Y, 0.0)) - noise
 
