@@ -229,9 +229,9 @@ BAD = {
     ),
     "a sequence": (
         lambda: setup_of(two_pathways(), fs.tasks.sequence([labelled(), labelled(seed=1)], 1.0)).lifted(),
-        "gated net on TaskSequence",
-        "one task",
-        "task.tasks",
+        "a sequence of 2 tasks",
+        "a single task",
+        "setup.task.tasks",
     ),
     "an array of node gates": (
         gated(node_gates=np.ones(12)),
