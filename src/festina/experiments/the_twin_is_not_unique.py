@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import xarray
 
-from .. import Net, Setup, inits, nets, rules, tasks
+from .. import Net, Setup, Trajectory, inits, nets, rules, tasks
 from .._figures.overlay import overlay
 from .._figures.panels import key, panels
 from .._figures.style import COLOURS, GREY
@@ -48,8 +48,6 @@ from .base import Claim, Result, at_least, at_most, ours, paper
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from xarray import DataArray
-
-    from .. import Trajectory
 
 THEME, PLACE = "twins", 7
 REFERENCE = {"jarvis2025": "proposition 4.2, appendix E"}
