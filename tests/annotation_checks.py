@@ -93,4 +93,4 @@ def _family(of: type) -> str:
         return "dict"
     if of is str:
         return "text"
-    return "array" if hasattr(of, "shape") and hasattr(of, "dtype") and not issubclass(of, type) else "noun"
+    return "array" if hasattr(of, "shape") and hasattr(of, "dtype") else "noun"

@@ -423,13 +423,16 @@ def contexts_race_before_it_shows() -> Figure:
 # --- relu-as-gated.md ---------------------------------------------------------------------------------------------
 
 
+def _relu_on_contexts(times: np.ndarray) -> fs.Setup:
+    """A ReLU network from small weights on eight items in three contexts, as the experiments on twins train it."""
+    task, start = fs.tasks.contextual(items=8, contexts=3), fs.inits.SmallRandom(0.005 / 700)
+    return fs.Setup(task, fs.nets.MLP(700), start, fs.rules.GradientDescent(0.24), times=times)
+
+
 def gates_of_relu_units() -> Figure:
     """On which samples the units of a ReLU network are active at three times of learning."""
-    task, times = fs.tasks.contextual(items=8, contexts=3), np.array([0.0, 9.6, 24.0, 192.0])
-    setup = fs.Setup(
-        task, fs.nets.MLP(700), fs.inits.SmallRandom(0.005 / 700), fs.rules.GradientDescent(0.24), times=times
-    )
-    run = fs.gates.record(setup)
+    times = np.array([0.0, 9.6, 24.0, 192.0])
+    run = fs.gates.record(_relu_on_contexts(times))
     on, sizes, losses = fs.gates.patterns(run)[0], run["unit_size"][0], run["loss"][0] / run["loss"][0, 0]
     figure, axes = panels("abc", row=3.4)
     for letter, k in zip("abc", (1, 2, 3), strict=True):
@@ -449,14 +452,7 @@ def gates_of_relu_units() -> Figure:
 
 def the_twin_has_the_loss_not_the_geometry() -> Figure:
     """Loss, gates and hidden geometry of a ReLU network beside gated linear networks."""
-    task = fs.tasks.contextual(items=8, contexts=3)
-    setup = fs.Setup(
-        task,
-        fs.nets.MLP(700),
-        fs.inits.SmallRandom(0.005 / 700),
-        fs.rules.GradientDescent(0.24),
-        times=np.linspace(0, 240, 101),
-    )
+    setup = _relu_on_contexts(np.linspace(0, 240, 101))
     relu = fs.gates.record(setup, seeds=2, observe="similarity")
     read = fs.gates.purity(relu).isel(seed=0, layer=0)
     colours = {"ReLU": INK, "pairs of contexts": COLOURS[1], "one context": COLOURS[2]}
@@ -696,14 +692,7 @@ def printed_curves_and_training() -> Figure:
 
 def the_fastest_gates_depend_on_when_you_look() -> Figure:
     """Losses of two gatings and a ReLU network, and the gates that units can make."""
-    task = fs.tasks.contextual(items=8, contexts=3)
-    setup = fs.Setup(
-        task,
-        fs.nets.MLP(700),
-        fs.inits.SmallRandom(0.005 / 700),
-        fs.rules.GradientDescent(0.24),
-        times=np.linspace(0, 216, 181),
-    )
+    setup = _relu_on_contexts(np.linspace(0, 216, 181))
     points = [{"name": f"point {k}", "on": np.eye(24)[k], "width": 25} for k in range(24)]
     nets = {
         "ReLU": (fs.nets.MLP(700), INK),
